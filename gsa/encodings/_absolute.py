@@ -1,0 +1,53 @@
+"""Positions written into the features: the control that breaks every symmetry."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from gsa.encodings._encoding import Encoding
+from gsa.groups import Group
+
+__all__ = ["AbsoluteEncoding"]
+
+
+class AbsoluteEncoding(Encoding):
+    """x(i, ·) → x(i, ·) + p(i) before the projections, the same for all poses; keeps no symmetry.
+
+    Args:
+        group, head_dim: as for any encoding.
+        learned: (channels, H, W) of a learned table p, for maps of exactly this size; None takes sines and
+            cosines of the row and the column, with wavelengths from 2π to 2π·10⁴ pixels (Vaswani et al. 2017,
+            section 3.5), for maps of any size.
+    """
+
+    keeps = frozenset()
+
+    def __init__(self, group: Group, head_dim: int, learned: tuple[int, int, int] | None = None) -> None:
+        super().__init__(group, head_dim)
+        self.table = nn.Parameter(0.02 * torch.randn(learned)) if learned else None
+
+    def embed(self, features: Tensor) -> Tensor:
+        channels, (height, width) = features.shape[1], features.shape[-2:]
+        if self.table is None:
+            positions = _sinusoids(channels, height, width, features)
+        elif self.table.shape == (channels, height, width):
+            positions = self.table
+        else:
+            raise ValueError(
+                f"this absolute encoding was learned for {list(self.table.shape)} (channels, rows, columns), "
+                f"but got features of {[channels, height, width]}"
+            )
+        return features + (positions if features.ndim == 4 else positions[:, None])
+
+
+def _sinusoids(channels: int, height: int, width: int, like: Tensor) -> Tensor:
+    """Channel c holds sin or cos of the row or the column at frequency 10⁴^(−4⌊c/4⌋/channels): [C, H, W]."""
+    rows = torch.arange(height, device=like.device, dtype=like.dtype)[:, None].expand(height, width)
+    columns = torch.arange(width, device=like.device, dtype=like.dtype).expand(height, width)
+    waves = []
+    for channel in range(channels):
+        frequency = 10_000 ** (-4 * (channel // 4) / channels)
+        phase = frequency * (rows, columns)[channel % 2] + (math.pi / 2) * (channel % 4 // 2)
+        waves.append(phase.sin())
+    return torch.stack(waves)

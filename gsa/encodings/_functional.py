@@ -1,0 +1,55 @@
+"""The paper's encoding: small networks of the acted coordinates and a vector for each relative pose."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from gsa.encodings._encoding import AdditiveEncoding
+from gsa.groups import Group
+
+__all__ = ["FunctionalEncoding"]
+
+
+class FunctionalEncoding(AdditiveEncoding):
+    """ρ(u, h̃) = [row(u_y), column(u_x), vector(h̃)], evaluated at the acted offset u = h⁻¹(j − i).
+
+    Row and column are networks 1 → hidden → d/3 (linear, LayerNorm, SiLU, linear). They are functions of a
+    continuous offset, so any rotation is evaluated exactly, without interpolation ("steerable by nature").
+    Without poses, rows and columns share the d channels evenly.
+
+    Source: Romero & Cordonnier 2021, section 5, with the group term corrected to ĥ⁻¹h̃.
+
+    Args:
+        group: acts on the offsets.
+        head_dim: d, at least 3 (2 without poses).
+        poses: False in a lifting layer.
+        hidden: width of the two networks.
+    """
+
+    def __init__(self, group: Group, head_dim: int, poses: bool = True, hidden: int = 16) -> None:
+        share = head_dim // (3 if poses else 2)
+        if share < 1:
+            raise ValueError(
+                f"a functional encoding splits head_dim into {'rows, columns and poses' if poses else 'rows and columns'}: "
+                f"it must be at least {3 if poses else 2}, but got {head_dim}"
+            )
+        super().__init__(group, head_dim, pose_dim=head_dim - 2 * share if poses else 0)
+        self.row = _coordinate_network(hidden, share)
+        self.column = _coordinate_network(hidden, share if poses else head_dim - share)
+
+    def spatial(self, offsets: Tensor) -> Tensor:
+        x, y = self._acted(offsets).split(1, dim=-1)
+        encoded = torch.cat((self.row(y), self.column(x)), dim=-1)
+        return nn.functional.pad(encoded, (0, self.head_dim - encoded.shape[-1]))
+
+
+def _coordinate_network(hidden: int, out_features: int) -> nn.Sequential:
+    network = nn.Sequential(
+        nn.Linear(1, hidden), nn.LayerNorm(hidden), nn.SiLU(), nn.Linear(hidden, out_features)
+    )
+    for layer in network:
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=math.sqrt(2 / layer.in_features))
+            nn.init.zeros_(layer.bias)
+    return network

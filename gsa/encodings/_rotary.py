@@ -1,0 +1,76 @@
+"""Phases instead of sums: rotary encoding with frequencies turned by the output pose."""
+
+import math
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+
+from gsa.encodings._encoding import Encoding
+from gsa.groups import Group
+
+__all__ = ["RotaryEncoding"]
+
+
+class RotaryEncoding(Encoding):
+    """Scores q(i, h)ᵀ R(ω·h⁻¹(j − i)) (k(j, h̃) + ρ_H(h⁻¹h̃)), R turning pairs of channels.
+
+    As R(ω·h⁻¹(j − i)) = R(ω·h⁻¹i)ᵀ R(ω·h⁻¹j), queries and keys are turned by their own positions, anew for each
+    output pose h. (Turning a key by its own pose h̃ instead would pass every test of the point group and break
+    translations.) For the lifting and regular forms; the summed form would couple h with h̃.
+
+    Source: Su et al. 2021, equation 16, in the plane and acted upon by the group.
+
+    Args:
+        group: acts on the positions.
+        head_dim: d, even.
+        poses: False in a lifting layer.
+
+    Raises:
+        ValueError: odd head_dim.
+    """
+
+    keeps = frozenset({"translations", "poses"})
+
+    def __init__(self, group: Group, head_dim: int, poses: bool = True) -> None:
+        if head_dim % 2:
+            raise ValueError(f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}")
+        super().__init__(group, head_dim)
+        self.frequencies = nn.Parameter(_spiral(head_dim // 2))
+        self.pose_vectors = nn.Parameter(torch.randn(group.order, head_dim)) if poses else None
+
+    def forward(self, query, key, value, neighbourhood):
+        """Output poses move in front of the heads: query [B, |H|·heads, 1, H, W, d], keys likewise."""
+        height, width = query.shape[-3:-1]
+        positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
+        phase = self._acted(positions) @ self.frequencies.T  # [|H|, H, W, d/2]
+        phase = rearrange(phase, "p y x f -> p 1 1 y x f").to(query.dtype)
+
+        if query.shape[2] == 1:  # lifting: the same query for every output pose
+            query = query[:, None]
+        else:
+            query = rearrange(query, "b e p y x d -> b p e 1 y x d")
+        key = key[:, None]
+        if self.pose_vectors is not None and key.shape[3] == self.group.order:
+            key = key + rearrange(self.pose_vectors[self.relative_pose].to(key.dtype), "p m d -> p 1 m 1 1 d")
+        query, key = _turn(query, phase), _turn(key, phase)
+        value = value[:, None].expand_as(key)
+        query, key, value = (rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
+
+        spatial = query.new_zeros(1, *neighbourhood.extent(height, width), self.head_dim)
+        return query, key, value, spatial, query.new_zeros(1, key.shape[2], self.head_dim)
+
+
+def _turn(x: Tensor, phase: Tensor) -> Tensor:
+    """R(phase) x: channels f and f + d/2 form the pair that is turned by phase[..., f]."""
+    first, second = x.chunk(2, dim=-1)
+    cosine, sine = phase.cos(), phase.sin()
+    return torch.cat((first * cosine - second * sine, first * sine + second * cosine), dim=-1)
+
+
+def _spiral(count: int) -> Tensor:
+    """`count` plane frequencies: lengths from π down to π/8 per radius, each turned by the golden angle."""
+    steps = torch.arange(count, dtype=torch.get_default_dtype())
+    length = math.pi * 8 ** (-steps / max(count - 1, 1))
+    angle = steps * math.pi * (3 - math.sqrt(5))
+    return torch.stack((length * angle.cos(), length * angle.sin()), dim=-1)

@@ -1,0 +1,167 @@
+"""A finite point group H of the plane; with all translations of the grid it makes G = Z² ⋊ H."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gsa.groups._action import act_on_plane, is_on_grid
+
+__all__ = ["Element", "Group"]
+
+
+class Group:
+    """n rotations, with or without the left–right mirror M = diag(−1, 1).
+
+    Element s·n + r is R(2πr/n)·Mˢ; element 0 is the identity; rotations are counter-clockwise, x points right
+    and y up. A group holds no translations: those act on every layer through relative positions alone.
+
+    Attributes:
+        name: the field's name for it, such as "R4" or "R8M".
+        order: |H|.
+        matrices: float64 [|H|, 2, 2], acting on (x, y); entries of quarter turns are exactly 0 and ±1.
+        product: int64 [|H|, |H|], `product[g, h]` is the index of g·h.
+        inverse: int64 [|H|], `inverse[g]` is the index of g⁻¹.
+    """
+
+    def __init__(self, name: str, rotations: int, mirrored: bool) -> None:
+        self.name = name
+        self.rotations = rotations
+        self.mirrored = mirrored
+        self.order = rotations * (2 if mirrored else 1)
+        self.matrices = torch.stack([_matrix(rotations, *self._split(g)) for g in range(self.order)])
+        self.product = torch.tensor(
+            [[self._multiply(g, h) for h in range(self.order)] for g in range(self.order)]
+        )
+        self.inverse = torch.tensor([self._invert(g) for g in range(self.order)])
+
+    def _split(self, element: int) -> tuple[int, int]:
+        """The turn r and the mirror flag s of element s·n + r."""
+        mirror, turn = divmod(element, self.rotations)
+        return turn, mirror
+
+    def _multiply(self, g: int, h: int) -> int:
+        """R(a) Mˢ · R(b) Mᵗ = R(a + (−1)ˢ b) Mˢ⁺ᵗ, because M R(b) = R(−b) M."""
+        (turn_g, mirror_g), (turn_h, mirror_h) = self._split(g), self._split(h)
+        turn = (turn_g + (-turn_h if mirror_g else turn_h)) % self.rotations
+        return (mirror_g ^ mirror_h) * self.rotations + turn
+
+    def _invert(self, g: int) -> int:
+        turn, mirror = self._split(g)
+        return g if mirror else -turn % self.rotations
+
+    @cached_property
+    def grid_elements(self) -> tuple[int, ...]:
+        """Elements that map the pixel grid to itself: quarter turns, mirrors along the grid, their products."""
+        return tuple(g for g in range(self.order) if is_on_grid(self.matrices[g]))
+
+    @property
+    def is_on_grid(self) -> bool:
+        """Whether every element maps the pixel grid to itself (Z2, R2, R4 and their mirrored versions)."""
+        return len(self.grid_elements) == self.order
+
+    def __getitem__(self, element: int) -> Element:
+        return Element(self, self._checked(element))
+
+    def __len__(self) -> int:
+        return self.order
+
+    def __iter__(self):
+        return (Element(self, g) for g in range(self.order))
+
+    def act(self, x: Tensor, element: int | Element) -> Tensor:
+        """Left action on images and on features of the group.
+
+            (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
+
+        Args:
+            x: image [B, C, H, W] or feature [B, C, |H|, H, W].
+            element: index or element of this group.
+
+        Returns:
+            The same shape; H and W change places under odd quarter turns. Exact for `grid_elements`; sampled
+            (bilinear, zeros outside) for the others.
+
+        Raises:
+            ValueError: `x` is neither an image nor a feature of this group, or `element` is not in it.
+        """
+        element = self._checked(element)
+        moved = act_on_plane(x, self.matrices[element])
+        if x.ndim == 4:
+            return moved
+        if x.ndim == 5 and x.shape[2] == self.order:
+            return moved[:, :, self.product[self.inverse[element]].to(x.device)]
+        raise ValueError(
+            f"{self.name} acts on images [B, C, H, W] or on features [B, C, {self.order}, H, W] "
+            f"(poses on axis 2), but got the shape {list(x.shape)}"
+        )
+
+    def describe(self, element: int | Element) -> str:
+        """An element in words: its mirror and its angle, such as "mirror, then 90°"."""
+        turn, mirror = self._split(self._checked(element))
+        angle = f"{360 * turn / self.rotations:g}°"
+        return f"mirror, then {angle}" if mirror else angle
+
+    def _checked(self, element: int | Element) -> int:
+        if isinstance(element, Element):
+            if element.group != self:
+                raise ValueError(f"expected an element of {self.name}, but got one of {element.group.name}")
+            return element.index
+        index = int(element)
+        if not 0 <= index < self.order:
+            raise ValueError(f"{self.name} has the elements 0 to {self.order - 1}, but got {index}")
+        return index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"group({self.name!r})"
+
+    def __reduce__(self):
+        from gsa.groups._planar import group
+
+        return group, (self.name,)
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of a group: `g @ h` multiplies, `~g` inverts, `int(g)` is its index."""
+
+    group: Group
+    index: int
+
+    def __matmul__(self, other: Element) -> Element:
+        return Element(self.group, int(self.group.product[self.index, self.group._checked(other)]))
+
+    def __invert__(self) -> Element:
+        return Element(self.group, int(self.group.inverse[self.index]))
+
+    def __int__(self) -> int:
+        return self.index
+
+    @property
+    def matrix(self) -> Tensor:
+        """float64 [2, 2], acting on (x, y)."""
+        return self.group.matrices[self.index]
+
+    def __repr__(self) -> str:
+        return f"{self.group.name}[{self.index}] ({self.group.describe(self.index)})"
+
+
+def _matrix(rotations: int, turn: int, mirror: int) -> Tensor:
+    """R(2π turn/rotations)·M^mirror in float64, with whole quarter turns split off so that they stay exact."""
+    quarters, rest = divmod(4 * turn, rotations)
+    angle = 2 * math.pi * rest / (4 * rotations)
+    cosine, sine = math.cos(angle), math.sin(angle)
+    for _ in range(quarters):
+        cosine, sine = -sine, cosine
+    sign = -1.0 if mirror else 1.0
+    return torch.tensor([[sign * cosine, -sine], [sign * sine, cosine]], dtype=torch.float64) + 0.0

@@ -1,0 +1,46 @@
+"""The planar groups by name."""
+
+import re
+from functools import cache
+
+from gsa.groups._group import Group
+
+__all__ = ["group", "mirrored", "rotations", "z2"]
+
+_NAME = re.compile(r"(Z2|R([1-9][0-9]*))(M?)")
+
+
+@cache
+def group(name: str | Group) -> Group:
+    """Look up a group by its name: `Z2`, `R<n>` with n ≥ 2, and the same with the mirror: suffix `M`.
+
+    Args:
+        name: such as "Z2", "R4", "R16", "Z2M", "R4M"; a group is returned as it is.
+
+    Raises:
+        ValueError: not such a name.
+    """
+    if isinstance(name, Group):
+        return name
+    match = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None or match[2] == "1":
+        raise ValueError(
+            "a group is named Z2 (translations only) or R<n> with n ≥ 2 rotations (R4, R8, R12, R16, …), "
+            f"with a suffix M for the mirror (Z2M, R4M, R8M, …), but got {name!r}"
+        )
+    return Group(name, rotations=int(match[2] or 1), mirrored=bool(match[3]))
+
+
+def z2() -> Group:
+    """The trivial point group: translations only."""
+    return group("Z2")
+
+
+def rotations(n: int) -> Group:
+    """The n rotations by multiples of 360°/n, n ≥ 2."""
+    return group(f"R{n}")
+
+
+def mirrored(base: Group) -> Group:
+    """The same rotations together with the left–right mirror."""
+    return base if base.mirrored else group(base.name + "M")

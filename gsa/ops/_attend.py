@@ -1,0 +1,181 @@
+"""The attention op: one node for autograd, torch.compile and torch.export, every backend behind it."""
+
+import torch
+from torch import Tensor
+
+from gsa.ops import _registry
+from gsa.ops._validation import check
+from gsa.ops.impl import reference
+
+__all__ = ["attend", "attention_weights"]
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    *,
+    form: str = "regular",
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+    backend: str | None = None,
+) -> Tensor:
+    """Attention over relative positions and poses.
+
+        regular: out(i,h) =     Σ_{j,m} softmax_{j,m}( q(i,h)·(k(j,m) + spatial(h, j−i) + pose(h, m)) / √d ) v(j,m)
+        summed:  out(i,h) = Σ_a Σ_{j,m} softmax_{j,m}( q(i,a)·(k(j,m) + spatial(h, j−i) + pose(a, m)) / √d ) v(j,m)
+
+    Lifting is the summed form with one query pose. Keys outside the picture take no part. The op knows no groups:
+    the tables come already acted upon by every output pose.
+
+    Args:
+        query: [B, heads, Q, H, W, d]; Q query poses.
+        key, value: [B, heads, M, H, W, d]; M key poses.
+        spatial: [P, U, V, d], the encoding of each relative position for each output pose; U and V odd, rows first.
+        pose: [Q, M, d], the encoding of each pair of poses.
+        window: bool [U, V], the relative positions that take part, the centre among them.
+        form: "regular" (P = Q, output pose h is asked by query pose h) or "summed" (all query poses contribute).
+        dropout: probability, on the weights of (h, m, pixel, offset) in the regular form and on
+            the weights of the offsets, softmax_j, for each (h, a, pixel) in the summed form.
+        seed: int64 scalar that determines the dropout mask; drawn from torch's generator when None.
+        backend: one of `gsa.ops.backends()`; None chooses.
+
+    Returns:
+        [B, heads, P, H, W, d], in the dtype of `query`. Half precisions accumulate in float32.
+
+    Raises:
+        ValueError: shapes, dtypes, form, dropout or backend that do not fit.
+    """
+    check(query, key, value, spatial, pose, window, form, dropout)
+    spatial, window = _crop(spatial, window, *query.shape[-3:-1])
+    if seed is None:
+        seed = _draw_seed(query.device, dropout)
+    name, reason = _registry.choose(query.device, query.dtype, backend)
+    if not torch.compiler.is_compiling():
+        _registry.announce(name, reason)
+    return torch.ops.gsa.attend(
+        query,
+        key.to(query.dtype),
+        value.to(query.dtype),
+        spatial.to(query.dtype),
+        pose.to(query.dtype),
+        window,
+        seed,
+        form == "regular",
+        float(dropout),
+        name,
+    )
+
+
+def attention_weights(
+    query: Tensor, key: Tensor, spatial: Tensor, pose: Tensor, window: Tensor, *, form: str = "regular"
+) -> Tensor:
+    """Where each output pose looks: the weights of `attend`, summed over key poses and averaged over query poses.
+
+    Written out, so meant for pictures, not for training. Arguments as in `attend`.
+
+    Returns:
+        [B, heads, P, H, W, U, V]; every map [U, V] sums to 1 and is 0 outside the window and the picture. U and V
+        are at most 2H − 1 and 2W − 1.
+    """
+    check(query, key, key, spatial, pose, window, form, 0.0)
+    spatial, window = _crop(spatial, window, *query.shape[-3:-1])
+    spatial, pose = spatial.to(query.dtype), pose.to(query.dtype)
+    paired = form == "regular"
+    weights = reference.weights(query, key.to(query.dtype), spatial, pose, window, paired).sum(-3)
+    return weights if paired else weights.mean(3)
+
+
+def _crop(spatial: Tensor, window: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """Leave out relative positions that no two pixels of the map have: at most [2H − 1, 2W − 1] remain."""
+    rows, columns = window.shape
+    top, left = max(rows // 2 - (height - 1), 0), max(columns // 2 - (width - 1), 0)
+    window = window[top : rows - top, left : columns - left]
+    return spatial[:, top : rows - top, left : columns - left], window
+
+
+def _draw_seed(device: torch.device, dropout: float) -> Tensor:
+    if dropout:
+        return torch.randint(2**31, (), device=device, dtype=torch.int64)
+    return torch.zeros((), device=device, dtype=torch.int64)
+
+
+@torch.library.custom_op("gsa::attend", mutates_args=())
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    seed: Tensor,
+    paired: bool,
+    dropout: float,
+    backend: str,
+) -> Tensor:
+    with torch.autocast(query.device.type, enabled=False):
+        return _registry.get(backend).forward(
+            query, key, value, spatial, pose, window, seed, paired, dropout
+        )
+
+
+@_attend.register_fake
+def _(query, key, value, spatial, pose, window, seed, paired, dropout, backend):
+    batch, heads, _, height, width, head_dim = query.shape
+    return query.new_empty(batch, heads, spatial.shape[0], height, width, head_dim)
+
+
+@torch.library.custom_op("gsa::attend_backward", mutates_args=())
+def _attend_backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    seed: Tensor,
+    paired: bool,
+    dropout: float,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    with torch.autocast(query.device.type, enabled=False):
+        return _registry.get(backend).backward(
+            grad, query, key, value, spatial, pose, window, seed, paired, dropout
+        )
+
+
+@_attend_backward.register_fake
+def _(grad, query, key, value, spatial, pose, window, seed, paired, dropout, backend):
+    return tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value, spatial, pose))
+
+
+def _save_inputs(ctx, inputs, output) -> None:
+    *tensors, ctx.paired, ctx.dropout, ctx.backend = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _differentiate(ctx, grad: Tensor):
+    gradients = torch.ops.gsa.attend_backward(
+        grad, *ctx.saved_tensors, ctx.paired, ctx.dropout, ctx.backend
+    )
+    return (*gradients, None, None, None, None, None)
+
+
+def _differentiate_twice(ctx, *grads: Tensor):
+    """Second derivatives, of whatever backend, come from the reference."""
+    *tensors, window, seed = ctx.saved_tensors
+    with torch.enable_grad():
+        tensors = [t.detach().requires_grad_() for t in tensors]
+        grad, *inputs = tensors
+        output = reference.forward(*inputs, window, seed, ctx.paired, ctx.dropout)
+        first = torch.autograd.grad(output, inputs, grad, create_graph=True)
+        second = torch.autograd.grad(first, tensors, grads, allow_unused=True)
+    return (*second, None, None, None, None, None)
+
+
+_attend.register_autograd(_differentiate, setup_context=_save_inputs)
+_attend_backward.register_autograd(_differentiate_twice, setup_context=_save_inputs)

@@ -1,0 +1,40 @@
+"""Attention dropout from a counter: every backend draws the same mask and can draw it again in backward."""
+
+import torch
+from torch import Tensor
+
+__all__ = ["element_hash", "keep_scale", "mix", "slice_hash"]
+
+
+def mix(x: Tensor) -> Tensor:
+    """The 32-bit finaliser of MurmurHash3 (fmix32, Appleby), on int32 taken as unsigned.
+
+        x ^= x >> 16; x *= 0x85EBCA6B; x ^= x >> 13; x *= 0xC2B2AE35; x ^= x >> 16
+    """
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x * -0x7A143595  # 0x85EBCA6B
+    x = x ^ ((x >> 13) & 0x7FFFF)
+    x = x * -0x3D4D51CB  # 0xC2B2AE35
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
+def slice_hash(seed: Tensor, first: int, count: int) -> Tensor:
+    """fmix32(seed ^ fmix32(1 + s)) for slices s = sample·heads + head: int32 [count]."""
+    slices = torch.arange(first + 1, first + count + 1, dtype=torch.int32, device=seed.device)
+    return mix(seed.to(torch.int32) ^ mix(slices))
+
+
+def element_hash(pair: Tensor, pixel: Tensor, offset: Tensor, pixels: int, offsets: int) -> Tensor:
+    """fmix32((pair·pixels + pixel)·offsets + offset), broadcast: int32.
+
+    `pair` is h·(second poses) + second, where second is the key pose h̃ (regular and lifting forms) or the query
+    pose ĥ (summed form); `pixel` is y·W + x; `offset` is u·V + v in the rectangle of relative positions.
+    """
+    return mix((pair * pixels + pixel) * offsets + offset)
+
+
+def keep_scale(element: Tensor, slices: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
+    """1/(1 − p) where kept and 0 where dropped; dropped when the low 31 bits of fmix32(element ^ slice) < p·2³¹."""
+    threshold = round(probability * 2**31)
+    kept = (mix(element ^ slices) & 0x7FFFFFFF) >= threshold
+    return kept.to(dtype) / (1 - probability)

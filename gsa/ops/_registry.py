@@ -1,0 +1,135 @@
+"""Which backends exist, which can serve a call, and which one is chosen."""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from gsa.ops.impl import reference, tiled
+
+__all__ = ["backends", "choose", "explain", "get", "use"]
+
+_log = logging.getLogger("gsa.ops")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way to compute the op.
+
+    Attributes:
+        forward: the ten arguments of the op, without the backend's name, to the output.
+        backward: the output's gradient and the same arguments, to the gradients of the five tensors.
+        refusal: why it cannot serve a device and dtype; None where it can.
+        summary: one line for `explain`.
+    """
+
+    forward: Callable
+    backward: Callable
+    refusal: Callable[[torch.device, torch.dtype], str | None]
+    summary: str
+
+
+def _serves_everything(device: torch.device, dtype: torch.dtype) -> None:
+    return None
+
+
+# In order of preference: the automatic choice is the first that can serve.
+_BACKENDS = {
+    "tiled": Backend(
+        tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"
+    ),
+    "reference": Backend(
+        reference.forward, reference.backward, _serves_everything, "the sums written out: slow, large, obvious"
+    ),
+}
+
+_forced: str | None = None
+_announced: set[str] = set()
+
+
+def backends() -> tuple[str, ...]:
+    """Names of the backends usable here and now, the preferred first."""
+    return tuple(_BACKENDS)
+
+
+def get(name: str) -> Backend:
+    if name not in _BACKENDS:
+        raise ValueError(f"the attention backend must be one of {backends()} or 'auto', but got {name!r}")
+    return _BACKENDS[name]
+
+
+def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None) -> tuple[str, str]:
+    """The backend for a call, and the reason for it.
+
+    An explicit argument comes before `use`, `use` before the variable GSA_BACKEND, and that before the automatic
+    choice. Only the automatic choice looks further when a backend cannot serve.
+
+    Raises:
+        ValueError: unknown name, or a named backend that cannot serve this device and dtype.
+    """
+    asked = (
+        (backend, "it was named in the call"),
+        (_forced, "gsa.ops.use(...) is in force"),
+        (os.environ.get("GSA_BACKEND"), "the environment variable GSA_BACKEND names it"),
+    )
+    for name, reason in asked:
+        if name and name != "auto":
+            refusal = get(name).refusal(device, dtype)
+            if refusal:
+                raise ValueError(f"the attention backend {name!r} cannot serve {device}, {dtype}: {refusal}")
+            return name, reason
+    name = next(name for name, candidate in _BACKENDS.items() if not candidate.refusal(device, dtype))
+    return name, f"it is the fastest backend for {device}, {dtype}"
+
+
+def announce(name: str, reason: str) -> None:
+    """Log a choice the first time it is made."""
+    if name not in _announced:
+        _announced.add(name)
+        _log.info("attention runs on the %r backend: %s", name, reason)
+
+
+@contextmanager
+def use(backend: str) -> Iterator[None]:
+    """Force one backend for all attention called inside; "auto" lifts a choice made outside.
+
+    Raises:
+        ValueError: unknown name; a call that the backend cannot serve raises when it is made.
+    """
+    global _forced
+    if backend != "auto":
+        get(backend)
+    previous, _forced = _forced, backend
+    try:
+        yield
+    finally:
+        _forced = previous
+
+
+def explain(
+    tensor: torch.Tensor | None = None,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+    backend: str | None = None,
+) -> str:
+    """Which backend would be chosen, and why, and what each of the others says.
+
+    Args:
+        tensor: a query or feature whose device and dtype are meant; or give them by name (CPU, default dtype).
+        backend: as it would be named in the call.
+
+    Returns:
+        A few lines of text, the choice first.
+    """
+    device = torch.device(device or (tensor.device if tensor is not None else "cpu"))
+    dtype = dtype or (tensor.dtype if tensor is not None else torch.get_default_dtype())
+    name, reason = choose(device, dtype, backend)
+    lines = [f"{name}: chosen because {reason}"]
+    for other, candidate in _BACKENDS.items():
+        refusal = candidate.refusal(device, dtype)
+        lines.append(f"  {other}: {candidate.summary}" + (f" (cannot serve: {refusal})" if refusal else ""))
+    return "\n".join(lines)

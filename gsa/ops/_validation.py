@@ -1,0 +1,46 @@
+"""What the tensors of the attention op must agree on; one check for all backends."""
+
+from torch import Tensor
+
+__all__ = ["check"]
+
+FORMS = ("regular", "summed")
+
+
+def check(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    form: str,
+    dropout: float,
+) -> None:
+    """Raises ValueError naming the rule, what was expected, and what came."""
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {FORMS}, but got {form!r}")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be a probability in [0, 1), but got {dropout}")
+    for name, tensor, axes in (
+        ("query", query, "[B, heads, query poses, H, W, d]"),
+        ("key", key, "[B, heads, key poses, H, W, d]"),
+    ):
+        if tensor.ndim != 6:
+            raise ValueError(f"{name} must be {axes}, but got the shape {list(tensor.shape)}")
+    if not query.is_floating_point():
+        raise ValueError(f"query must be of a floating dtype, but got {query.dtype}")
+    batch, heads, query_poses, height, width, head_dim = query.shape
+    key_poses = key.shape[2]
+    _expect("key", key, (batch, heads, key_poses, height, width, head_dim))
+    _expect("value", value, tuple(key.shape))
+    _expect("pose", pose, (query_poses, key_poses, head_dim))
+    if window.ndim != 2 or window.shape[0] % 2 == 0 or window.shape[1] % 2 == 0:
+        raise ValueError(f"window must be [U, V] with odd sides, but got the shape {list(window.shape)}")
+    output_poses = query_poses if form == "regular" else spatial.shape[0]
+    _expect("spatial", spatial, (output_poses, *window.shape, head_dim))
+
+
+def _expect(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if tuple(tensor.shape) != shape:
+        raise ValueError(f"{name} must have the shape {list(shape)} here, but got {list(tensor.shape)}")

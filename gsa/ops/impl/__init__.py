@@ -1,0 +1,1 @@
+"""Implementations of the attention op; they never import one another."""

@@ -1,0 +1,106 @@
+"""The law: the sums of group self-attention written out, in any dtype, differentiable twice.
+
+Letters of the einsums: b batch, e head, p output pose, q query pose, m key pose, y x pixel, u v offset, d channel.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gsa.ops._dropout import element_hash, keep_scale, slice_hash
+
+__all__ = ["backward", "forward", "weights"]
+
+
+def forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    seed: Tensor,
+    paired: bool,
+    dropout: float,
+) -> Tensor:
+    """out(i, h) = Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}(…) v(j, h̃); arguments as in `gsa.ops.attend`."""
+    attention = weights(query, key, spatial, pose, window, paired)
+    if dropout:
+        attention = attention * _dropout_mask(attention, seed, paired, dropout)
+    around = _neighbours(value, window)
+    if paired:
+        return torch.einsum("bepyxmuv,bemyxuvd->bepyxd", attention, around)
+    return torch.einsum("bepqyxmuv,bemyxuvd->bepyxd", attention, around)
+
+
+def backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    seed: Tensor,
+    paired: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of query, key, value, spatial and pose: PyTorch's own derivative of `forward`."""
+
+    def law(*tensors: Tensor) -> Tensor:
+        return forward(*tensors, window, seed, paired, dropout)
+
+    _, pull_back = torch.func.vjp(law, query, key, value, spatial, pose)
+    return tuple(gradient.contiguous() for gradient in pull_back(grad))
+
+
+def weights(query: Tensor, key: Tensor, spatial: Tensor, pose: Tensor, window: Tensor, paired: bool) -> Tensor:
+    """Attention over key poses and offsets, zero outside the window and the picture.
+
+        paired: softmax_{j,h̃}( q(i,h) · (k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(h⁻¹h̃)) / √d )
+        summed: softmax_{j,h̃}( q(i,ĥ) · (k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(ĥ⁻¹h̃)) / √d )
+
+    Returns:
+        [B, E, P, H, W, M, U, V] when paired, else [B, E, P, Q, H, W, M, U, V].
+    """
+    height, width, head_dim = query.shape[-3:]
+    scores = torch.einsum("beqyxd,bemyxuvd->beqyxmuv", query, _neighbours(key, window))
+    scores = scores + torch.einsum("beqyxd,qmd->beqyxm", query, pose)[..., None, None]
+    if paired:
+        scores = scores + torch.einsum("bepyxd,puvd->bepyxuv", query, spatial).unsqueeze(-3)
+    else:
+        scores = scores[:, :, None] + torch.einsum("beqyxd,puvd->bepqyxuv", query, spatial).unsqueeze(-3)
+    scores = scores / head_dim**0.5
+    visible = _inside(height, width, window).unsqueeze(2)  # [H, W, 1, U, V]
+    return scores.masked_fill(~visible, -torch.inf).flatten(-3).softmax(-1).view_as(scores)
+
+
+def _neighbours(x: Tensor, window: Tensor) -> Tensor:
+    """x(i + offset), zeros outside: [B, E, M, H, W, d] -> [B, E, M, H, W, U, V, d]."""
+    rows, columns = window.shape
+    padded = F.pad(x, (0, 0, columns // 2, columns // 2, rows // 2, rows // 2))
+    return padded.unfold(3, rows, 1).unfold(4, columns, 1).movedim(5, -1)
+
+
+def _inside(height: int, width: int, window: Tensor) -> Tensor:
+    """Which offsets of which pixels are in the window and in the picture: bool [H, W, U, V]."""
+    picture = torch.ones(1, 1, 1, height, width, 1, device=window.device)
+    return (_neighbours(picture, window)[0, 0, 0, ..., 0] > 0) & window
+
+
+def _dropout_mask(attention: Tensor, seed: Tensor, paired: bool, dropout: float) -> Tensor:
+    """One decision for (h, h̃, pixel, offset) when paired, for (h, ĥ, pixel, offset) when summed."""
+    batch, heads, poses = attention.shape[:3]
+    height, width, key_poses, rows, columns = attention.shape[-5:]
+    second = key_poses if paired else attention.shape[3]
+
+    def count(n: int, *after: int) -> Tensor:
+        return torch.arange(n, dtype=torch.int32, device=attention.device).view(n, *after)
+
+    pair = count(poses * second, 1, 1).view(poses, second, 1, 1)
+    element = element_hash(
+        pair, count(height * width, 1), count(rows * columns), height * width, rows * columns
+    ).view(poses, second, height, width, rows, columns)
+    element = element.permute(0, 2, 3, 1, 4, 5) if paired else element.unsqueeze(4)
+    slices = slice_hash(seed, 0, batch * heads).view(batch, heads, *[1] * (attention.ndim - 2))
+    return keep_scale(element, slices, dropout, attention.dtype)

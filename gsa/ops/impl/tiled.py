@@ -1,0 +1,250 @@
+"""Bounded memory in plain PyTorch, on any device: band by band, in tiles, everything recomputed in backward.
+
+The softmax over key poses m and offsets o is taken in two exact stages,
+
+    softmax_{m,o}(a + p) = softmax_o( LSE_m(a) + p ) · softmax_m(a),
+
+a = q·k + q·ρ_H free of the output pose, p = q·ρ_x free of the key pose, so the summed form needs |H|²n²
+exponentials a pixel instead of |H|³n². Both forms share the stages; they differ in how the outer weights,
+`outer`, meet the inner ones, `inner`:
+
+    regular:  weight[m, h] = outer[h] · inner[m, h]            summed:  weight[m, h] = Σ_q outer[h, q] · inner[m, q]
+
+Shapes: c slices, L tiles, then poses (P output, Q query, M key), pixels ty tx of a tile, related positions R S.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gsa.ops._dropout import element_hash, keep_scale, slice_hash
+from gsa.ops.impl._bands import Band, Map, bands
+
+__all__ = ["backward", "forward"]
+
+_CHUNK = {"cpu": 1 << 18, "cuda": 1 << 24}  # scores worked on at a time: a cache of a core, a fill of a GPU
+
+
+def forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    seed: Tensor,
+    paired: bool,
+    dropout: float,
+) -> Tensor:
+    """Arguments as in `gsa.ops.attend`; [B, E, P, H, W, d]."""
+    work = _Work(query, key, value, spatial, pose, window, seed, paired, dropout)
+    out = query.new_empty(work.slices, spatial.shape[0], *query.shape[3:])
+    for band, part in work.chunks():
+        stages = work.weigh(band, part)
+        matrix = work.spread(band, stages.weights())
+        band.paste(out[part], matrix @ stages.value)
+    return out.view(*query.shape[:2], *out.shape[1:])
+
+
+def backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    spatial: Tensor,
+    pose: Tensor,
+    window: Tensor,
+    seed: Tensor,
+    paired: bool,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of query, key, value, spatial and pose."""
+    work = _Work(query, key, value, spatial, pose, window, seed, paired, dropout)
+    grad = grad.flatten(0, 1).to(work.query.dtype)
+    d_query = torch.empty_like(work.query)
+    d_key, d_value = torch.zeros_like(work.key), torch.zeros_like(work.value)
+    d_spatial, d_pose = torch.zeros_like(work.spatial), torch.zeros_like(work.pose)
+
+    for band, part in work.chunks():
+        stages = work.weigh(band, part)
+        arriving = band.cut(grad[part])
+        band.add_patches(d_value[part], work.spread(band, stages.weights()).mT @ arriving)
+
+        d_weights = band.scores(arriving @ stages.value.mT, work.spatial.shape[0], work.key.shape[1])
+        d_content, d_outer = stages.differentiate(d_weights.contiguous())
+
+        matrix = work.spread(band, d_content)
+        d_tile = matrix @ stages.key
+        band.add_patches(d_key[part], matrix.mT @ stages.query)
+        d_tile += work.pull_pose(stages, d_content, d_pose)
+        d_tile += work.pull_spatial(band, stages, d_outer, d_spatial)
+        band.paste(d_query[part], d_tile)
+
+    d_query *= work.scale
+    d_key, d_value = work.plan.unpad_keys(d_key), work.plan.unpad_keys(d_value)
+    gradients = zip((d_query, d_key, d_value, d_spatial, d_pose), (query, key, value, spatial, pose), strict=True)
+    return tuple(_returned(gradient, like) for gradient, like in gradients)
+
+
+def _returned(gradient: Tensor, like: Tensor) -> Tensor:
+    return gradient.reshape(like.shape).to(like.dtype).contiguous()
+
+
+class _Work:
+    """The five tensors, flattened to slices, scaled and padded, and the chunks they are worked on in."""
+
+    def __init__(self, query, key, value, spatial, pose, window, seed, paired, dropout) -> None:
+        dtype = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) else query.dtype
+        self.slices = query.shape[0] * query.shape[1]
+        self.scale = query.shape[-1] ** -0.5
+        self.plan = Map(*query.shape[3:5], *window.shape)
+        self.query = query.flatten(0, 1).to(dtype) * self.scale
+        self.key = self.plan.pad_keys(key.flatten(0, 1).to(dtype))
+        self.value = self.plan.pad_keys(value.flatten(0, 1).to(dtype))
+        self.spatial, self.pose = spatial.to(dtype), pose.to(dtype)
+        self.window, self.seed, self.paired, self.dropout = window, seed, paired, dropout
+
+    def chunks(self):
+        """Pairs of a band and a run of slices, of about one budget each."""
+        budget = _CHUNK.get(self.query.device.type, _CHUNK["cpu"])
+        related = self.key.shape[1] * self.query.shape[1]
+        if not self.paired:
+            related = max(related, self.query.shape[1] * self.spatial.shape[0])
+        a_row = related * self.plan.width * self.window.numel()
+        for band in bands(self.plan, a_row, budget, self.query.device):
+            self._describe(band)
+            step = max(budget // (a_row * band.count), 1)
+            for start in range(0, self.slices, step):
+                yield band, slice(start, min(start + step, self.slices))
+
+    def _describe(self, band: Band) -> None:
+        """What all slices of a band share: the border, and the counters of dropout."""
+        visible = band.visible(self.window)
+        self.border = torch.zeros_like(visible, dtype=self.query.dtype).masked_fill_(~visible, -torch.inf)
+        if self.dropout:
+            poses, queries, keys = self.spatial.shape[0], self.query.shape[1], self.key.shape[1]
+            count = keys if self.paired else queries
+            pair = torch.arange(poses * count, dtype=torch.int32, device=self.query.device).view(poses, count)
+            pair = (pair.T if self.paired else pair)[:, :, None, None, None, None]  # [M, P] or [P, Q]
+            pixel, offset = band.positions()
+            self.element = element_hash(
+                pair, pixel, offset, self.plan.height * self.plan.width, self.window.numel()
+            )
+
+    def weigh(self, band: Band, part: slice) -> "_Stages":
+        """Both stages of the softmax for a run of slices of a band."""
+        query = band.cut(self.query[part])  # [c, L, Q·ty·tx, d]
+        key, value = band.patches(self.key[part]), band.patches(self.value[part])
+        poses, queries, keys = self.spatial.shape[0], self.query.shape[1], self.key.shape[1]
+
+        content = band.scores(query @ key.mT, queries, keys)
+        by_pose = query.unflatten(2, (queries, -1)) @ self.pose.mT  # [c, L, Q, ty·tx, M]
+        by_pose = by_pose.movedim(-1, 2).unflatten(-1, band.tile)[..., None, None]
+        content = torch.add(content, by_pose, out=content.new_empty(content.shape))
+        inner, total = _softmax(content, 2)
+
+        encodings = band.encodings(self.spatial)
+        if self.paired:
+            position = query.unflatten(2, (poses, -1)) @ encodings  # [c, L, P, ty·tx, U·V]
+        else:
+            position = (query[:, :, None] @ encodings).unflatten(3, (queries, -1))
+            total = total.unsqueeze(2)
+        position = band.by_relation(position)
+        outer = total.add_(self.border if self.paired else self.border[:, None]) + position
+        outer = outer.flatten(-2).softmax(-1).view(outer.shape)
+
+        keep = None
+        if self.dropout:
+            slices = slice_hash(self.seed, part.start, part.stop - part.start).view(-1, *[1] * 7)
+            keep = keep_scale(self.element, slices, self.dropout, query.dtype)
+        return _Stages(query, key, value, inner, outer, keep, self.paired)
+
+    def spread(self, band: Band, weights: Tensor) -> Tensor:
+        """The adjoint of `Band.scores`: [c, L, M, A, ty, tx, R, S] -> [c, L, A·ty·tx, M·wy·wx]."""
+        count, tiles, keys, poses = weights.shape[:4]
+        (ty, tx), (wy, wx) = band.tile, band.patch
+        matrix = weights.new_zeros(count, tiles, poses * ty * tx, keys * wy * wx)
+        band.scores(matrix, poses, keys).copy_(weights)
+        return matrix
+
+    def pull_pose(self, stages: "_Stages", d_content: Tensor, d_pose: Tensor) -> Tensor:
+        """Gradient through q·ρ_H: adds to `d_pose` [Q, M, d] and returns that of the queries' tiles."""
+        summed = d_content.sum((-2, -1)).flatten(-2).movedim(2, -1)  # [c, L, Q, ty·tx, M]
+        query = stages.query.unflatten(2, summed.shape[2:4])
+        d_pose += torch.einsum("clqtm,clqtd->qmd", summed, query)
+        return (summed @ self.pose).flatten(2, 3)
+
+    def pull_spatial(self, band: Band, stages: "_Stages", d_outer: Tensor, d_spatial: Tensor) -> Tensor:
+        """Gradient through q·ρ_x: adds to `d_spatial` [P, U, V, d] and returns that of the queries' tiles."""
+        listed = band.by_offset(d_outer)  # [c, L, P, (Q,) ty·tx, U·V]
+        encodings = band.encodings(self.spatial)
+        if self.paired:
+            query = stages.query.unflatten(2, listed.shape[2:4])
+            band.add_encodings(d_spatial, torch.einsum("clpto,clptd->pdo", listed, query))
+            return (listed @ encodings.mT).flatten(2, 3)
+        listed = listed.flatten(3, 4)
+        band.add_encodings(d_spatial, torch.einsum("clpto,cltd->pdo", listed, stages.query))
+        return (listed @ encodings.mT).sum(2)
+
+
+@dataclass
+class _Stages:
+    """Tiles of queries, patches of keys and values, and the two stages of their softmax."""
+
+    query: Tensor  # [c, L, Q·ty·tx, d], scaled
+    key: Tensor  # [c, L, M·wy·wx, d]
+    value: Tensor
+    inner: Tensor  # [c, L, M, Q, ty, tx, R, S]
+    outer: Tensor  # [c, L, P, ty, tx, R, S] or [c, L, P, Q, ty, tx, R, S]
+    keep: Tensor | None  # [c, L, M, P, …] or [c, L, P, Q, …]
+    paired: bool
+
+    def weights(self) -> Tensor:
+        """[c, L, M, P, ty, tx, R, S]"""
+        if self.paired:
+            weights = self.outer.unsqueeze(2) * self.inner
+            return weights if self.keep is None else weights.mul_(self.keep)
+        outer = self._kept(self.outer)
+        return _contract((outer[:, :, None, :, q], self.inner[:, :, :, None, q]) for q in range(outer.shape[3]))
+
+    def differentiate(self, d_weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of the content scores [c, L, M, Q, …] and of the outer scores, shaped like `outer`."""
+        if self.paired:
+            d_weights = self._kept(d_weights)
+            d_outer = (d_weights * self.inner).sum(2)
+            d_inner = d_weights * self.outer.unsqueeze(2)
+        else:
+            poses = range(self.outer.shape[2])
+            outer = self._kept(self.outer)
+            d_outer = _contract(
+                (d_weights[:, :, m, :, None], self.inner[:, :, m, None]) for m in range(self.inner.shape[2])
+            )
+            d_outer = self._kept(d_outer)
+            d_inner = _contract((d_weights[:, :, :, p, None], outer[:, :, None, p]) for p in poses)
+        d_outer -= (d_outer * self.outer).sum((-2, -1), keepdim=True)
+        d_outer *= self.outer
+        d_total = d_outer if self.paired else d_outer.sum(2)
+        d_inner += (d_total - (d_inner * self.inner).sum(2)).unsqueeze(2)
+        return d_inner.mul_(self.inner), d_outer
+
+    def _kept(self, x: Tensor) -> Tensor:
+        return x if self.keep is None else x * self.keep
+
+
+def _softmax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """softmax and log-sum-exp over `dim`; overwrites x."""
+    largest = x.amax(dim, keepdim=True)
+    x = x.sub_(largest).exp_()
+    norm = x.sum(dim, keepdim=True)
+    return x.div_(norm), norm.log_().add_(largest).squeeze(dim)
+
+
+def _contract(pairs) -> Tensor:
+    """Σ a·b over pairs of broadcasting tensors, in one running buffer."""
+    pairs = iter(pairs)
+    first, second = next(pairs)
+    total = first * second
+    for a, b in pairs:
+        total.addcmul_(a, b)
+    return total
