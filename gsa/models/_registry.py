@@ -1,0 +1,41 @@
+"""Networks by name."""
+
+import difflib
+import inspect
+
+from torch import nn
+
+from gsa.models._gsanet import GSANet
+from gsa.models._presets import PRESETS
+
+__all__ = ["create_model", "list_models"]
+
+
+def list_models() -> list[str]:
+    """Names of all networks, in the order of the paper's tables."""
+    return list(PRESETS)
+
+
+def create_model(name: str, **overrides) -> nn.Module:
+    """Build a network by name.
+
+    Args:
+        name: one of `list_models()`; in_channels and num_classes are those of its data set.
+        overrides: keywords of the network, such as group=, neighbourhood=, form=, num_classes=.
+
+    Raises:
+        ValueError: unknown name.
+        TypeError: a keyword that the network does not have.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"unknown network {name!r}{_suggestion(name, PRESETS)}; the networks are {list_models()}")
+    known = inspect.signature(GSANet).parameters
+    for keyword in overrides:
+        if keyword not in known:
+            raise TypeError(f"{name} has no keyword {keyword!r}{_suggestion(keyword, known)}; it has {list(known)}")
+    return GSANet(**{**PRESETS[name], **overrides})
+
+
+def _suggestion(word: str, known) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

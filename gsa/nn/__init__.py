@@ -1,0 +1,22 @@
+"""Equivariant layers, one a file."""
+
+from gsa.nn._attention import SelfAttention, record_attention
+from gsa.nn._block import AttentionBlock, crop_border
+from gsa.nn._group_attention import GroupSelfAttention
+from gsa.nn._lifting import LiftingSelfAttention
+from gsa.nn._norm import ChannelNorm, norm
+from gsa.nn._pointwise import PointwiseLinear
+from gsa.nn._pool import SpatialPool
+
+__all__ = [
+    "AttentionBlock",
+    "ChannelNorm",
+    "GroupSelfAttention",
+    "LiftingSelfAttention",
+    "PointwiseLinear",
+    "SelfAttention",
+    "SpatialPool",
+    "crop_border",
+    "norm",
+    "record_attention",
+]

@@ -1,0 +1,151 @@
+"""What lifting and group self-attention share: projections, heads, encoding, the op."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor, nn
+
+from gsa import encodings, groups, ops
+from gsa.encodings import Encoding, Neighbourhood, RotaryEncoding
+from gsa.groups import Group
+
+__all__ = ["SelfAttention", "record_attention"]
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention over relative positions and poses; its subclasses say what goes in.
+
+    Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
+    keys outside the picture take no part; W_o joins the heads. Arguments are described in the subclasses.
+    """
+
+    lifts: bool
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        num_heads: int,
+        head_dim: int,
+        neighbourhood: int | None,
+        encoding: str | Encoding,
+        form: str,
+        attention_dropout: float,
+        value_dropout: float,
+        window: str,
+    ) -> None:
+        super().__init__()
+        for name, value in (
+            ("in_channels", in_channels),
+            ("out_channels", out_channels),
+            ("num_heads", num_heads),
+            ("head_dim", head_dim),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, but got {value!r}")
+        for name, value in (("attention_dropout", attention_dropout), ("value_dropout", value_dropout)):
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} must be a probability in [0, 1), but got {value!r}")
+        if form not in ("regular", "summed"):
+            raise ValueError(f"form must be 'regular' or 'summed', but got {form!r}")
+
+        self.group = groups.group(group)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.num_heads, self.head_dim = num_heads, head_dim
+        self.form = form
+        self.attention_dropout, self.value_dropout = attention_dropout, value_dropout
+        self.neighbourhood = Neighbourhood(neighbourhood, window)
+        self.encoding = encodings.encoding(encoding, self.group, head_dim, self.neighbourhood, poses=not self.lifts)
+        if isinstance(self.encoding, RotaryEncoding) and form == "summed" and not self.lifts:
+            raise ValueError(
+                "a rotary encoding depends on output and key pose together and cannot serve form='summed'; "
+                "use form='regular', or another encoding"
+            )
+        self.query_key_value = nn.Linear(in_channels, 3 * num_heads * head_dim)
+        self.out = nn.Linear(num_heads * head_dim, out_channels)
+        for linear in (self.query_key_value, self.out):
+            nn.init.normal_(linear.weight, std=math.sqrt(2 / linear.in_features))
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        query, key, value, spatial, pose, window = self._prepare(features)
+        heads = ops.attend(
+            query,
+            key,
+            F.dropout(value, self.value_dropout, self.training),
+            spatial,
+            pose,
+            window,
+            form=self._op_form,
+            dropout=self.attention_dropout if self.training else 0.0,
+        )
+        # Where the encoding has put output poses in front of the heads (rotary), they return to axis 2.
+        joined = rearrange(heads, "b (a e) p y x d -> b (a p) y x (e d)", e=self.num_heads)
+        return self.out(joined).movedim(-1, 1)
+
+    def attention(self, features: Tensor) -> Tensor:
+        """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
+        query, key, _, spatial, pose, window = self._prepare(features)
+        weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
+        return rearrange(weights, "b (a e) p ... -> b e (a p) ...", e=self.num_heads)
+
+    @property
+    def _op_form(self) -> str:
+        """Lifting is the summed form with one query pose, unless the encoding has made each pose a head."""
+        return "regular" if isinstance(self.encoding, RotaryEncoding) else self.form
+
+    def _prepare(self, features: Tensor) -> tuple[Tensor, ...]:
+        self._check(features)
+        features = self.encoding.embed(features)
+        if self.lifts:
+            features = features.unsqueeze(2)
+        projected = self.query_key_value(features.movedim(1, -1))
+        query, key, value = rearrange(
+            projected, "b p y x (three e d) -> three b e p y x d", three=3, e=self.num_heads
+        )
+        window = self.neighbourhood.mask(*features.shape[-2:], features.device)
+        return *self.encoding(query, key, value, self.neighbourhood), window
+
+    def _check(self, features: Tensor) -> None:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        place = self.neighbourhood
+        where = "global" if place.size is None else f"{place.size}×{place.size} {place.window}"
+        form = "" if self.lifts else f", {self.form}"
+        heads = f"{self.num_heads} heads of {self.head_dim}"
+        return f"{self.group.name}, {self.in_channels} → {self.out_channels}, {heads}, {where}{form}"
+
+
+@contextmanager
+def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Collect the attention maps of every layer while the network runs.
+
+        with record_attention(network) as maps:
+            network(images)
+
+    Yields:
+        A dictionary, filled by each forward pass: layer name → [B, heads, |H|, H, W, U, V] (detached). The maps are
+        written out in full; meant for a few pictures.
+    """
+    maps: dict[str, Tensor] = {}
+
+    def hook(name: str):
+        def record(layer: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
+            with torch.no_grad():
+                maps[name] = layer.attention(inputs[0])
+
+        return record
+
+    layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
+    handles = [layer.register_forward_pre_hook(hook(name)) for name, layer in layers]
+    try:
+        yield maps
+    finally:
+        for handle in handles:
+            handle.remove()

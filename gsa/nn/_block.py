@@ -1,0 +1,79 @@
+"""The residual block of GSA-Nets."""
+
+from torch import Tensor, nn
+
+from gsa.encodings import Encoding
+from gsa.groups import Group
+from gsa.nn._group_attention import GroupSelfAttention
+from gsa.nn._norm import norm as make_norm
+from gsa.nn._pointwise import PointwiseLinear
+
+__all__ = ["AttentionBlock", "crop_border"]
+
+
+class AttentionBlock(nn.Module):
+    """Pre-activation residual block: group self-attention, then a two-layer map at every pixel and pose.
+
+        x ← crop(dropout(swish(norm(attention(swish(norm(x))))))) + crop(shortcut(x))
+        x ← mlp(x) + x,   mlp = linear(C/2 → C) ∘ swish ∘ norm ∘ linear(C → C/2) ∘ swish ∘ norm
+
+    Source: Romero & Cordonnier 2021, appendix C, and their public code.
+
+    Args:
+        group, in_channels, out_channels: as in `GroupSelfAttention`.
+        crop: pixels cut from every border after the attention, the same on all sides.
+        dropout: probability of dropping a channel after the attention.
+        norm: "channel", "sample" or "batch".
+        attention: further arguments of `GroupSelfAttention`.
+
+    Shapes:
+        [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        crop: int = 0,
+        dropout: float = 0.0,
+        norm: str = "sample",
+        **attention: int | float | str | None | Encoding,
+    ) -> None:
+        super().__init__()
+        self.crop = crop
+        self.attention = nn.Sequential(
+            make_norm(norm, in_channels),
+            nn.SiLU(),
+            GroupSelfAttention(group, in_channels, out_channels, **attention),
+            make_norm(norm, out_channels),
+            nn.SiLU(),
+            nn.Dropout(dropout),
+        )
+        same = in_channels == out_channels
+        self.shortcut = nn.Identity() if same else PointwiseLinear(in_channels, out_channels)
+        hidden = max(out_channels // 2, 1)
+        self.mlp = nn.Sequential(
+            make_norm(norm, out_channels),
+            nn.SiLU(),
+            PointwiseLinear(out_channels, hidden),
+            make_norm(norm, hidden),
+            nn.SiLU(),
+            PointwiseLinear(hidden, out_channels),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = crop_border(self.attention(x), self.crop) + self.shortcut(crop_border(x, self.crop))
+        return self.mlp(x) + x
+
+
+def crop_border(x: Tensor, pixels: int) -> Tensor:
+    """Cut `pixels` from all four borders of [..., H, W].
+
+    Raises:
+        ValueError: nothing would be left.
+    """
+    height, width = x.shape[-2:]
+    if min(height, width) <= 2 * pixels:
+        raise ValueError(f"cropping {pixels} pixels from every border leaves nothing of a {height}×{width} map")
+    return x[..., pixels : height - pixels, pixels : width - pixels]

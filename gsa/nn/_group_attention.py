@@ -1,0 +1,68 @@
+"""From the group to the group."""
+
+from torch import Tensor
+
+from gsa.encodings import Encoding
+from gsa.groups import Group
+from gsa.nn._attention import SelfAttention
+
+__all__ = ["GroupSelfAttention"]
+
+
+class GroupSelfAttention(SelfAttention):
+    """Self-attention between features on the group, over positions and poses; two exactly equivariant forms.
+
+        regular: out(i,h) = W_o ∪ Σ_{j,h̃} softmax_{j,h̃}( q(i,h)·(k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(h⁻¹h̃)) / √d ) v(j,h̃)
+        summed:  out(i,h) = W_o ∪ Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}( q(i,ĥ)·(k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(ĥ⁻¹h̃)) / √d ) v(j,h̃)
+
+    Source: Romero & Cordonnier 2021, equation 14 ("summed"), whose group term h⁻¹ĥ⁻¹h̃ is not equivariant: under
+    L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not. ρ_H(ĥ⁻¹h̃) is. "regular" is self-attention on G itself and has
+    |H| times fewer scores.
+
+    Args:
+        group: the point group H, or its name.
+        in_channels, out_channels: C and C′.
+        num_heads, head_dim: number of heads and d, the channels of each.
+        neighbourhood: odd side of the window in pixels; None attends globally.
+        encoding: "functional", "table", "fourier", "rotary" (regular form only), "constant", "absolute", or an
+            encoding module.
+        form: "summed" or "regular".
+        attention_dropout: probability of dropping a weight, in training.
+        window: "square" or "disk".
+        value_dropout: probability of dropping a channel of a value, in training.
+
+    Shapes:
+        [B, C, |H|, H, W] → [B, C′, |H|, H, W]
+
+    Raises:
+        ValueError: an argument or a shape out of its range; an encoding that cannot serve the group or the form.
+    """
+
+    lifts = False
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        num_heads: int = 9,
+        head_dim: int = 10,
+        neighbourhood: int | None = 5,
+        encoding: str | Encoding = "functional",
+        form: str = "summed",
+        attention_dropout: float = 0.0,
+        window: str = "square",
+        value_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, form,
+            attention_dropout, value_dropout, window,
+        )  # fmt: skip
+
+    def _check(self, features: Tensor) -> None:
+        order = self.group.order
+        if features.ndim != 5 or features.shape[1] != self.in_channels or features.shape[2] != order:
+            raise ValueError(
+                f"group self-attention over {self.group.name} takes features "
+                f"[B, {self.in_channels}, {order}, H, W] (poses on axis 2), but got the shape {list(features.shape)}"
+            )

@@ -1,0 +1,61 @@
+"""From the plane to the group."""
+
+from torch import Tensor
+
+from gsa.encodings import Encoding
+from gsa.groups import Group
+from gsa.nn._attention import SelfAttention
+
+__all__ = ["LiftingSelfAttention"]
+
+
+class LiftingSelfAttention(SelfAttention):
+    """Self-attention from an image to a feature on the group, one output for each pose h of the encoding.
+
+        out(i, h) = W_o ∪_heads Σ_{j ∈ N(i)} softmax_j( q(i) · (k(j) + ρ(h⁻¹(j − i))) / √d ) v(j)
+
+    Source: Romero & Cordonnier 2021, equation 12; scores are scaled by 1/√d.
+
+    Args:
+        group: the point group H, or its name.
+        in_channels, out_channels: C and C′.
+        num_heads, head_dim: number of heads and d, the channels of each.
+        neighbourhood: odd side of the window in pixels; None attends globally.
+        encoding: "functional", "table", "fourier", "rotary", "constant", "absolute", or an encoding module.
+        attention_dropout: probability of dropping a weight, in training.
+        window: "square" or "disk".
+        value_dropout: probability of dropping a channel of a value, in training.
+
+    Shapes:
+        [B, C, H, W] → [B, C′, |H|, H, W]
+
+    Raises:
+        ValueError: an argument or a shape out of its range; an encoding that cannot serve the group.
+    """
+
+    lifts = True
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        num_heads: int = 9,
+        head_dim: int = 10,
+        neighbourhood: int | None = 5,
+        encoding: str | Encoding = "functional",
+        attention_dropout: float = 0.0,
+        window: str = "square",
+        value_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, "summed",
+            attention_dropout, value_dropout, window,
+        )  # fmt: skip
+
+    def _check(self, features: Tensor) -> None:
+        if features.ndim != 4 or features.shape[1] != self.in_channels:
+            raise ValueError(
+                f"lifting self-attention takes images [B, {self.in_channels}, H, W], "
+                f"but got the shape {list(features.shape)}"
+            )

@@ -1,0 +1,22 @@
+"""One linear map of the channels, the same at every pixel and pose."""
+
+import math
+
+from torch import Tensor, nn
+
+__all__ = ["PointwiseLinear"]
+
+
+class PointwiseLinear(nn.Linear):
+    """y(i, h) = W x(i, h) + b: [B, C, …] → [B, C′, …]; commutes with every permutation of pixels and poses.
+
+    Weights start as N(0, 2/C), biases at 0.
+    """
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=math.sqrt(2 / self.in_features))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)

@@ -1,0 +1,85 @@
+"""Pooling over pixels that stays exact, or says why it cannot."""
+
+import warnings
+from collections.abc import Iterable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["SpatialPool", "nearest_sizes"]
+
+
+class SpatialPool(nn.Module):
+    """Max or average pooling over the pixels of an image or a feature, pose by pose.
+
+    Windows of k pixels at stride s cover a side of N pixels the same way from both ends exactly when s divides
+    N − k: even sides for 2×2 at stride 2, odd ones for 3×3 at stride 2. Other sides leave out a row on one end, and
+    turned pictures would be pooled differently.
+
+    Args:
+        kernel: side k of the window.
+        stride: s; the kernel when None.
+        kind: "max" or "average".
+        on_inexact: what to do on a side that loses exactness: "raise", "warn" (once for each such size) or "allow".
+
+    Shapes:
+        [B, C, H, W] or [B, C, |H|, H, W] → the same with sides (N − k)/s + 1
+
+    Raises:
+        ValueError: a size that loses exactness, naming the nearest that do not; unknown kind or policy.
+    """
+
+    def __init__(
+        self, kernel: int = 2, stride: int | None = None, kind: str = "max", on_inexact: str = "raise"
+    ) -> None:
+        super().__init__()
+        if kind not in ("max", "average"):
+            raise ValueError(f"kind must be 'max' or 'average', but got {kind!r}")
+        if on_inexact not in ("raise", "warn", "allow"):
+            raise ValueError(f"on_inexact must be 'raise', 'warn' or 'allow', but got {on_inexact!r}")
+        if kernel < 1 or (stride is not None and stride < 1):
+            raise ValueError(f"kernel and stride must be positive, but got {kernel} and {stride}")
+        self.kernel, self.stride = kernel, stride or kernel
+        self.kind, self.on_inexact = kind, on_inexact
+        self._warned: set[tuple[int, int]] = set()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self._check(*x.shape[-2:])
+        pool = F.max_pool2d if self.kind == "max" else F.avg_pool2d
+        pooled = pool(x.flatten(1, -3), self.kernel, self.stride)
+        return pooled.unflatten(1, x.shape[1:-2])
+
+    def output_size(self, size: int) -> int:
+        """The side that comes out of a side of `size` pixels; 0 where the window does not fit."""
+        return max((size - self.kernel) // self.stride + 1, 0)
+
+    def is_exact_on(self, size: int) -> bool:
+        """Whether a side of `size` pixels is pooled the same way from both ends."""
+        return size >= self.kernel and (size - self.kernel) % self.stride == 0
+
+    def _check(self, height: int, width: int) -> None:
+        if self.on_inexact == "allow" or (self.is_exact_on(height) and self.is_exact_on(width)):
+            return
+        wrong = height if not self.is_exact_on(height) else width
+        good = nearest_sizes(wrong, (n for n in range(self.kernel, wrong + self.kernel + self.stride + 1) if self.is_exact_on(n)))
+        message = (
+            f"{self.kind} pooling {self.kernel}×{self.kernel} at stride {self.stride} is equivariant only on sides N "
+            f"with (N − {self.kernel}) divisible by {self.stride}: got a {height}×{width} map; "
+            f"nearest sides that stay exact: {good}"
+        )
+        if self.on_inexact == "raise":
+            raise ValueError(message)
+        if (height, width) not in self._warned:
+            self._warned.add((height, width))
+            warnings.warn(message, stacklevel=3)
+
+    def extra_repr(self) -> str:
+        return f"{self.kind}, kernel={self.kernel}, stride={self.stride}"
+
+
+def nearest_sizes(size: int, candidates: Iterable[int]) -> str:
+    """The closest candidates below and above a size, in words."""
+    candidates = list(candidates)
+    below = max((n for n in candidates if n < size), default=None)
+    above = min((n for n in candidates if n > size), default=None)
+    return " or ".join(str(n) for n in (below, above) if n is not None)

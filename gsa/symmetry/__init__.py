@@ -1,0 +1,14 @@
+"""Measure symmetry, then assert it; takes any callable."""
+
+from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
+from gsa.symmetry._measure import equivariance_error, permutation_error, relative_error, translation_error
+
+__all__ = [
+    "TOLERANCES",
+    "SymmetryReport",
+    "assert_equivariant",
+    "equivariance_error",
+    "permutation_error",
+    "relative_error",
+    "translation_error",
+]

@@ -1,0 +1,73 @@
+"""Hold a module to its symmetry: exact where the grid allows, reported elsewhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gsa.groups import Group
+from gsa.symmetry._measure import equivariance_error
+
+__all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
+
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+
+
+@dataclass(frozen=True)
+class SymmetryReport:
+    """Relative equivariance errors by element.
+
+    Attributes:
+        group: whose elements they are.
+        exact: elements that map the pixel grid to itself: the error is the module's own.
+        sampled: all others: the error includes what sampling the picture between pixels loses.
+        tolerance: what `exact` is held to.
+    """
+
+    group: Group
+    exact: dict[int, float]
+    sampled: dict[int, float]
+    tolerance: float
+
+    @property
+    def failures(self) -> dict[int, float]:
+        """Exact elements beyond the tolerance; NaN is beyond it."""
+        return {g: error for g, error in self.exact.items() if not error <= self.tolerance}
+
+    def __str__(self) -> str:
+        rows = [(g, error, "exact") for g, error in self.exact.items()]
+        rows += [(g, error, "sampled") for g, error in self.sampled.items()]
+        lines = [f"{self.group.name}: relative equivariance error (exact elements within {self.tolerance:g})"]
+        for g, error, kind in sorted(rows):
+            mark = "  ← too large" if g in self.failures else ""
+            lines.append(f"  {g:3d}  {self.group.describe(g):18s} {error:9.2e}  {kind}{mark}")
+        return "\n".join(lines)
+
+
+def assert_equivariant(
+    module: Callable[[Tensor], Tensor], x: Tensor, group: Group, tolerance: float | None = None
+) -> SymmetryReport:
+    """Assert that Φ commutes with every element that is exact on the grid, and report the others.
+
+    Args:
+        module, x, group: as in `equivariance_error`.
+        tolerance: relative; by the dtype of the input when None (1e-10 in float64, 1e-5 in float32).
+
+    Returns:
+        The report, exact and sampled elements apart; `print` shows it.
+
+    Raises:
+        AssertionError: an exact element beyond the tolerance, with the whole report.
+        ValueError: an output that is neither invariant, nor an image, nor a feature of the group.
+    """
+    tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
+    errors = equivariance_error(module, x, group)
+    exact = {g: errors[g] for g in group.grid_elements}
+    sampled = {g: error for g, error in errors.items() if g not in exact}
+    report = SymmetryReport(group, exact, sampled, tolerance)
+    if report.failures:
+        names = ", ".join(group.describe(g) for g in report.failures)
+        kind = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "function")
+        raise AssertionError(f"{kind} is not equivariant under {names}\n{report}")
+    return report

@@ -1,0 +1,123 @@
+"""Measure how far a map is from commuting with a symmetry."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from gsa.groups import Group
+
+__all__ = ["equivariance_error", "permutation_error", "translation_error"]
+
+
+def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Group) -> dict[int, float]:
+    """How far Φ is from commuting with each element of a group.
+
+        error(g) = ‖Φ(L_g x) − L_g Φ(x)‖ / ‖Φ(x)‖
+
+    A module is put in eval mode while it is measured; no gradients are taken.
+
+    Args:
+        module: Φ, a module or any function of one tensor.
+        x: image [B, C, H, W] or feature [B, C, |H|, H, W].
+        group: any group; it need not be the module's own.
+
+    Returns:
+        {element index: relative error}. The output decides what L_g means: 2-D outputs must be invariant, 4-D ones
+        are images, 5-D ones with axis 2 = |H| features. For elements of `group.grid_elements` the error is that of
+        the module alone; for the others it includes what sampling the picture loses.
+
+    Raises:
+        ValueError: an output of another shape.
+    """
+    with torch.no_grad(), _evaluating(module):
+        expected = module(x)
+        _check_output(expected, group)
+        return {
+            g: relative_error(module(group.act(x, g)), _moved(expected, group, g)) for g in range(group.order)
+        }
+
+
+def translation_error(
+    module: Callable[[Tensor], Tensor], x: Tensor, shift: tuple[int, int], margin: int
+) -> float:
+    """How far Φ is from commuting with a translation, away from the border.
+
+        ‖Φ(T x) − T Φ(x)‖ / ‖Φ(x)‖ over the pixels at least `margin` from the border
+
+    Args:
+        module: Φ; its output keeps H and W, or is 2-D (then it must be invariant, which only a picture with an empty
+            border can show).
+        x: image or feature, [..., H, W].
+        shift: pixels (down, right); what leaves on one side comes in on the other.
+        margin: at least the shift and the reach of Φ, or the border is seen.
+
+    Raises:
+        ValueError: the margin leaves nothing, or the output has another size.
+    """
+    height, width = x.shape[-2:]
+    if 2 * margin >= min(height, width) or margin < 0:
+        raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
+    with torch.no_grad(), _evaluating(module):
+        expected, moved = module(x), module(torch.roll(x, shift, (-2, -1)))
+    if expected.ndim == 2:
+        return relative_error(moved, expected)
+    if expected.shape[-2:] != x.shape[-2:]:
+        raise ValueError(
+            f"the output must keep the {height}×{width} pixels of the input, but is {list(expected.shape)}"
+        )
+    inside = (..., slice(margin, height - margin), slice(margin, width - margin))
+    return relative_error(moved[inside], torch.roll(expected, shift, (-2, -1))[inside])
+
+
+def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation: Tensor) -> float:
+    """How far Φ is from commuting with a permutation σ of the pixels: ‖Φ(xσ) − Φ(x)σ‖ / ‖Φ(x)‖.
+
+    Args:
+        module: Φ; its output keeps H and W, or is 2-D (then it must be invariant).
+        x: [..., H, W].
+        permutation: int64 [H·W].
+    """
+
+    def permuted(t: Tensor) -> Tensor:
+        return t.flatten(-2)[..., permutation].view_as(t)
+
+    with torch.no_grad(), _evaluating(module):
+        expected, moved = module(x), module(permuted(x))
+    return relative_error(moved, expected if expected.ndim == 2 else permuted(expected))
+
+
+def relative_error(actual: Tensor, expected: Tensor) -> float:
+    """‖actual − expected‖ / ‖expected‖, in float64."""
+    actual, expected = actual.double(), expected.double()
+    scale = expected.norm().clamp_min(torch.finfo(torch.float64).tiny)
+    return ((actual - expected).norm() / scale).item()
+
+
+def _moved(output: Tensor, group: Group, element: int) -> Tensor:
+    return output if output.ndim == 2 else group.act(output, element)
+
+
+def _check_output(output: Tensor, group: Group) -> None:
+    if output.ndim in (2, 4) or (output.ndim == 5 and output.shape[2] == group.order):
+        return
+    raise ValueError(
+        f"the output must be [B, K] (invariant), an image [B, C, H, W] or a feature [B, C, {group.order}, H, W], "
+        f"but is {list(output.shape)}"
+    )
+
+
+@contextmanager
+def _evaluating(module: Callable) -> Iterator[None]:
+    """Eval mode inside; every submodule's own mode is put back afterwards."""
+    if not isinstance(module, nn.Module):
+        yield
+        return
+    training = [m for m in module.modules() if m.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for m in training:
+            m.training = True
