@@ -30,7 +30,8 @@ class Encoding(nn.Module):
         self.head_dim = head_dim
         relative = group.product[group.inverse]  # h⁻¹h̃
         self.register_buffer("relative_pose", relative, persistent=False)
-        self.register_buffer("inverse_matrices", group.matrices[group.inverse], persistent=False)
+        inverse_matrices = group.matrices[group.inverse].to(torch.get_default_dtype())
+        self.register_buffer("inverse_matrices", inverse_matrices, persistent=False)
 
     def embed(self, features: Tensor) -> Tensor:
         """Add position to features before they are projected; only absolute encodings do."""
@@ -60,7 +61,8 @@ class Encoding(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):
         """Every cast or move starts again from the float64 matrices, so that no precision is lost for good."""
         super()._apply(fn, recurse)
-        self.inverse_matrices = fn(self.group.matrices[self.group.inverse])
+        exact = fn(self.group.matrices[self.group.inverse])
+        self.inverse_matrices = exact.to(self.inverse_matrices.dtype)
         return self
 
     def extra_repr(self) -> str:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-__all__ = ["element_hash", "keep_scale", "mix", "slice_hash"]
+__all__ = ["dropped", "element_hash", "mix", "slice_hash"]
 
 
 def mix(x: Tensor) -> Tensor:
@@ -11,11 +11,9 @@ def mix(x: Tensor) -> Tensor:
 
         x ^= x >> 16; x *= 0x85EBCA6B; x ^= x >> 13; x *= 0xC2B2AE35; x ^= x >> 16
     """
-    x = x ^ ((x >> 16) & 0xFFFF)
-    x = x * -0x7A143595  # 0x85EBCA6B
-    x = x ^ ((x >> 13) & 0x7FFFF)
-    x = x * -0x3D4D51CB  # 0xC2B2AE35
-    return x ^ ((x >> 16) & 0xFFFF)
+    x = (x >> 16).bitwise_and_(0xFFFF).bitwise_xor_(x).mul_(-0x7A143595)  # 0x85EBCA6B
+    x = (x >> 13).bitwise_and_(0x7FFFF).bitwise_xor_(x).mul_(-0x3D4D51CB)  # 0xC2B2AE35
+    return (x >> 16).bitwise_and_(0xFFFF).bitwise_xor_(x)
 
 
 def slice_hash(seed: Tensor, first: int, count: int) -> Tensor:
@@ -33,8 +31,6 @@ def element_hash(pair: Tensor, pixel: Tensor, offset: Tensor, pixels: int, offse
     return mix((pair * pixels + pixel) * offsets + offset)
 
 
-def keep_scale(element: Tensor, slices: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
-    """1/(1 − p) where kept and 0 where dropped; dropped when the low 31 bits of fmix32(element ^ slice) < p·2³¹."""
-    threshold = round(probability * 2**31)
-    kept = (mix(element ^ slices) & 0x7FFFFFFF) >= threshold
-    return kept.to(dtype) / (1 - probability)
+def dropped(element: Tensor, slices: Tensor, probability: float) -> Tensor:
+    """Where the low 31 bits of fmix32(element ^ slice) are below p·2³¹: bool. What is kept counts 1/(1 − p)."""
+    return mix(element ^ slices).bitwise_and_(0x7FFFFFFF) < round(probability * 2**31)

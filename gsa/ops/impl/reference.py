@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gsa.ops._dropout import element_hash, keep_scale, slice_hash
+from gsa.ops._dropout import dropped, element_hash, slice_hash
 
 __all__ = ["backward", "forward", "weights"]
 
@@ -26,7 +26,8 @@ def forward(
     """out(i, h) = Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}(…) v(j, h̃); arguments as in `gsa.ops.attend`."""
     attention = weights(query, key, spatial, pose, window, paired)
     if dropout:
-        attention = attention * _dropout_mask(attention, seed, paired, dropout)
+        drop = _dropped(attention, seed, paired, dropout)
+        attention = attention.masked_fill(drop, 0) / (1 - dropout)
     around = _neighbours(value, window)
     if paired:
         return torch.einsum("bepyxmuv,bemyxuvd->bepyxd", attention, around)
@@ -88,7 +89,7 @@ def _inside(height: int, width: int, window: Tensor) -> Tensor:
     return (_neighbours(picture, window)[0, 0, 0, ..., 0] > 0) & window
 
 
-def _dropout_mask(attention: Tensor, seed: Tensor, paired: bool, dropout: float) -> Tensor:
+def _dropped(attention: Tensor, seed: Tensor, paired: bool, dropout: float) -> Tensor:
     """One decision for (h, h̃, pixel, offset) when paired, for (h, ĥ, pixel, offset) when summed."""
     batch, heads, poses = attention.shape[:3]
     height, width, key_poses, rows, columns = attention.shape[-5:]
@@ -103,4 +104,4 @@ def _dropout_mask(attention: Tensor, seed: Tensor, paired: bool, dropout: float)
     ).view(poses, second, height, width, rows, columns)
     element = element.permute(0, 2, 3, 1, 4, 5) if paired else element.unsqueeze(4)
     slices = slice_hash(seed, 0, batch * heads).view(batch, heads, *[1] * (attention.ndim - 2))
-    return keep_scale(element, slices, dropout, attention.dtype)
+    return dropped(element, slices, dropout)

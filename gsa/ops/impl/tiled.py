@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gsa.ops._dropout import element_hash, keep_scale, slice_hash
+from gsa.ops._dropout import dropped, element_hash, slice_hash
 from gsa.ops.impl._bands import Band, Map, bands
 
 __all__ = ["backward", "forward"]
@@ -82,6 +82,7 @@ def backward(
         band.paste(d_query[part], d_tile)
 
     d_query *= work.scale
+    d_value /= 1 - dropout
     d_key, d_value = work.plan.unpad_keys(d_key), work.plan.unpad_keys(d_value)
     gradients = zip((d_query, d_key, d_value, d_spatial, d_pose), (query, key, value, spatial, pose), strict=True)
     return tuple(_returned(gradient, like) for gradient, like in gradients)
@@ -101,9 +102,10 @@ class _Work:
         self.plan = Map(*query.shape[3:5], *window.shape)
         self.query = query.flatten(0, 1).to(dtype) * self.scale
         self.key = self.plan.pad_keys(key.flatten(0, 1).to(dtype))
-        self.value = self.plan.pad_keys(value.flatten(0, 1).to(dtype))
+        self.value = self.plan.pad_keys(value.flatten(0, 1).to(dtype)) / (1 - dropout)  # what is kept counts more
         self.spatial, self.pose = spatial.to(dtype), pose.to(dtype)
         self.window, self.seed, self.paired, self.dropout = window, seed, paired, dropout
+        self._matrix: Tensor | None = None
 
     def chunks(self):
         """Pairs of a band and a run of slices, of about one budget each."""
@@ -154,19 +156,24 @@ class _Work:
         outer = total.add_(self.border if self.paired else self.border[:, None]) + position
         outer = outer.flatten(-2).softmax(-1).view(outer.shape)
 
-        keep = None
+        drop = None
         if self.dropout:
             slices = slice_hash(self.seed, part.start, part.stop - part.start).view(-1, *[1] * 7)
-            keep = keep_scale(self.element, slices, self.dropout, query.dtype)
-        return _Stages(query, key, value, inner, outer, keep, self.paired)
+            drop = dropped(self.element, slices, self.dropout)
+        return _Stages(query, key, value, inner, outer, drop, self.paired)
 
     def spread(self, band: Band, weights: Tensor) -> Tensor:
-        """The adjoint of `Band.scores`: [c, L, M, A, ty, tx, R, S] -> [c, L, A·ty·tx, M·wy·wx]."""
+        """The adjoint of `Band.scores`: [c, L, M, A, ty, tx, R, S] -> [c, L, A·ty·tx, M·wy·wx].
+
+        One matrix is used again and again: only its useful entries are ever written, the others stay zero.
+        """
         count, tiles, keys, poses = weights.shape[:4]
         (ty, tx), (wy, wx) = band.tile, band.patch
-        matrix = weights.new_zeros(count, tiles, poses * ty * tx, keys * wy * wx)
-        band.scores(matrix, poses, keys).copy_(weights)
-        return matrix
+        shape = (count, tiles, poses * ty * tx, keys * wy * wx)
+        if self._matrix is None or self._matrix.shape != shape:
+            self._matrix = weights.new_zeros(shape)
+        band.scores(self._matrix, poses, keys).copy_(weights)
+        return self._matrix
 
     def pull_pose(self, stages: "_Stages", d_content: Tensor, d_pose: Tensor) -> Tensor:
         """Gradient through q·ρ_H: adds to `d_pose` [Q, M, d] and returns that of the queries' tiles."""
@@ -197,30 +204,32 @@ class _Stages:
     value: Tensor
     inner: Tensor  # [c, L, M, Q, ty, tx, R, S]
     outer: Tensor  # [c, L, P, ty, tx, R, S] or [c, L, P, Q, ty, tx, R, S]
-    keep: Tensor | None  # [c, L, M, P, …] or [c, L, P, Q, …]
+    drop: Tensor | None  # bool, [c, L, M, P, …] or [c, L, P, Q, …]
     paired: bool
 
     def weights(self) -> Tensor:
         """[c, L, M, P, ty, tx, R, S]"""
         if self.paired:
-            weights = self.outer.unsqueeze(2) * self.inner
-            return weights if self.keep is None else weights.mul_(self.keep)
-        outer = self._kept(self.outer)
+            return self._without_dropped_(self.outer.unsqueeze(2) * self.inner)
+        outer = self._kept_outer()
         return _contract((outer[:, :, None, :, q], self.inner[:, :, :, None, q]) for q in range(outer.shape[3]))
 
     def differentiate(self, d_weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradients of the content scores [c, L, M, Q, …] and of the outer scores, shaped like `outer`."""
+        """Gradients of the content scores [c, L, M, Q, …] and of the outer scores, shaped like `outer`.
+
+        Overwrites `d_weights`.
+        """
         if self.paired:
-            d_weights = self._kept(d_weights)
+            d_weights = self._without_dropped_(d_weights)
             d_outer = (d_weights * self.inner).sum(2)
             d_inner = d_weights * self.outer.unsqueeze(2)
         else:
             poses = range(self.outer.shape[2])
-            outer = self._kept(self.outer)
+            outer = self._kept_outer()
             d_outer = _contract(
                 (d_weights[:, :, m, :, None], self.inner[:, :, m, None]) for m in range(self.inner.shape[2])
             )
-            d_outer = self._kept(d_outer)
+            d_outer = self._without_dropped_(d_outer)
             d_inner = _contract((d_weights[:, :, :, p, None], outer[:, :, None, p]) for p in poses)
         d_outer -= (d_outer * self.outer).sum((-2, -1), keepdim=True)
         d_outer *= self.outer
@@ -228,8 +237,11 @@ class _Stages:
         d_inner += (d_total - (d_inner * self.inner).sum(2)).unsqueeze(2)
         return d_inner.mul_(self.inner), d_outer
 
-    def _kept(self, x: Tensor) -> Tensor:
-        return x if self.keep is None else x * self.keep
+    def _kept_outer(self) -> Tensor:
+        return self.outer if self.drop is None else self.outer.masked_fill(self.drop, 0)
+
+    def _without_dropped_(self, x: Tensor) -> Tensor:
+        return x if self.drop is None else x.masked_fill_(self.drop, 0)
 
 
 def _softmax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
