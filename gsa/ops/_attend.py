@@ -117,8 +117,10 @@ def _attend(
     backend: str,
 ) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
-        return _registry.get(backend).forward(
-            query, key, value, spatial, pose, window, seed, paired, dropout
+        return (
+            _registry.get(backend)
+            .forward(query, key, value, spatial, pose, window, seed, paired, dropout)
+            .contiguous()
         )
 
 

@@ -1,0 +1,220 @@
+"""What each encoding keeps, and what it breaks."""
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.encodings import (
+    AbsoluteEncoding,
+    FunctionalEncoding,
+    Neighbourhood,
+    RotaryEncoding,
+    TableEncoding,
+    encoding,
+)
+from gsa.nn import GroupSelfAttention, LiftingSelfAttention
+from gsa.symmetry import assert_equivariant, permutation_error, translation_error
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+KINDS = ("functional", "table", "fourier", "rotary", "constant", "absolute")
+FORMS = ("lifting", "regular", "summed")
+
+
+def layer(kind, form, group="R4", neighbourhood=3, **options):
+    if form == "lifting":
+        return LiftingSelfAttention(group, 2, 3, 2, 6, neighbourhood, kind, **options)
+    return GroupSelfAttention(group, 2, 3, 2, 6, neighbourhood, kind, form=form, **options)
+
+
+def picture(form, group="R4", height=8, width=8):
+    poses = () if form == "lifting" else (gsa.group(group).order,)
+    return torch.randn(1, 2, *poses, height, width)
+
+
+def possible(kind, form, group="R4"):
+    return not (kind == "rotary" and form == "summed") and not (kind == "table" and not gsa.group(group).is_on_grid)
+
+
+COMBINATIONS = [(kind, form) for kind in KINDS for form in FORMS if possible(kind, form)]
+
+
+@pytest.mark.parametrize("window", ["square", "disk"])
+@pytest.mark.parametrize("group", ["Z2M", "R4", "R8", "R4M", "R8M"])
+@pytest.mark.parametrize("kind, form", COMBINATIONS)
+def test_poses(kind, form, group, window):
+    if not possible(kind, form, group):
+        return
+    module, x = layer(kind, form, group, neighbourhood=5, window=window), picture(form, group, 6, 6)
+    if "poses" in module.encoding.keeps:
+        assert_equivariant(module, x, gsa.group(group))
+    else:
+        with pytest.raises(AssertionError, match="not equivariant"):
+            assert_equivariant(module, x, gsa.group(group), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("kind, form", COMBINATIONS)
+def test_translations(kind, form):
+    module, x = layer(kind, form), picture(form, height=10, width=12)
+    error = translation_error(module, x, shift=(1, -2), margin=3)
+    if "translations" in module.encoding.keeps:
+        assert error < 1e-12
+    else:
+        assert error > 1e-3
+
+
+@pytest.mark.parametrize("kind, form", [(k, f) for k, f in COMBINATIONS if k != "table"])
+def test_permutations_of_all_pixels_in_global_attention(kind, form):
+    module, x = layer(kind, form, neighbourhood=None), picture(form, height=4, width=5)
+    error = permutation_error(module, x, torch.randperm(20))
+    if "permutations" in module.encoding.keeps:
+        assert error < 1e-12
+    else:
+        assert error > 1e-3
+
+
+def test_a_window_keeps_no_permutation_but_a_constant_encoding_keeps_the_mirror_in_every_group():
+    module, x = layer("constant", "lifting", "Z2"), picture("lifting")
+    assert permutation_error(module, x, torch.randperm(64)) > 1e-3
+    assert_equivariant(lambda x: module(x)[:, :, 0], x, gsa.group("R4M"))
+
+
+@pytest.mark.parametrize("kind, form", [(k, f) for k, f in COMBINATIONS if k not in ("table", "absolute")])
+@pytest.mark.parametrize("height, width", [(4, 6), (3, 7)])
+def test_global_attention_on_maps_that_are_not_square(kind, form, height, width):
+    assert_equivariant(layer(kind, form, "R4M", neighbourhood=None), picture(form, "R4M", height, width), gsa.group("R4M"))
+
+
+@pytest.mark.parametrize("kind, form", [(k, f) for k, f in COMBINATIONS if k not in ("constant", "absolute")])
+def test_position_matters(kind, form):
+    """An encoding that said nothing would pass every test of symmetry; without poses it must break the mirror."""
+    module, x = layer(kind, form, "Z2"), picture(form, "Z2")
+    transposed = torch.arange(64).view(8, 8).T.flatten()
+    assert permutation_error(module, x, transposed) > 1e-3
+
+
+# Planted failures: each breaks exactly what its design says.
+
+
+class UnactedTable(TableEncoding):
+    """A table that poses do not act upon."""
+
+    def _acted(self, offsets):
+        return offsets.expand(self.group.order, *offsets.shape)
+
+
+def test_an_unacted_table_fails_under_rotation_only():
+    group = gsa.group("R4")
+    module = layer(UnactedTable(group, 6, Neighbourhood(3)), "regular")
+    with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°"):
+        assert_equivariant(module, picture("regular"), group)
+    assert translation_error(module, picture("regular"), (2, 1), margin=3) < 1e-12
+
+
+class KeysTurnedByTheirOwnPose(RotaryEncoding):
+    """Query and key each turned by the phases of its own pose."""
+
+    def forward(self, query, key, value, neighbourhood):
+        from gsa.encodings._rotary import _turn
+
+        height, width = query.shape[-3:-1]
+        positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
+        phase = self._acted(positions) @ self.frequencies.T
+        spatial = query.new_zeros(self.group.order, *neighbourhood.extent(height, width), self.head_dim)
+        pose = self.pose_vectors[self.relative_pose]
+        return _turn(query, phase), _turn(key, phase), value, spatial, pose
+
+
+def test_rotary_keys_turned_by_their_own_pose_pass_the_point_group_and_fail_translation():
+    group = gsa.group("R4")
+    module = layer(KeysTurnedByTheirOwnPose(group, 6), "regular")
+    assert_equivariant(module, picture("regular"), group)
+    assert translation_error(module, picture("regular"), (2, 1), margin=3) > 1e-3
+    ours = layer("rotary", "regular")
+    assert translation_error(ours, picture("regular"), (2, 1), margin=3) < 1e-12
+
+
+class PublishedPoseIndex(GroupSelfAttention):
+    """The summed form with the group term as published: ρ_H(h⁻¹ĥ⁻¹h̃) instead of ρ_H(ĥ⁻¹h̃)."""
+
+    def forward(self, features):
+        query, key, value, spatial, _, window = self._prepare(features)
+        group, vectors = self.group, self.encoding.pose_vectors
+        outputs = []
+        for h in range(group.order):
+            index = group.product[group.inverse[h], self.encoding.relative_pose]  # [ĥ, h̃]; in R4: m + v − g
+            pose = nn.functional.pad(vectors[index], (self.head_dim - vectors.shape[-1], 0))
+            outputs.append(gsa.ops.attend(query, key, value, spatial[h : h + 1], pose, window, form="summed"))
+        heads = torch.cat(outputs, dim=2)
+        return self.out(heads.permute(0, 2, 3, 4, 1, 5).flatten(-2)).movedim(-1, 1)
+
+
+@pytest.mark.parametrize("name", ["R4", "Z2M", "R4M"])
+def test_the_published_pose_index_is_not_equivariant(name):
+    group = gsa.group(name)
+    published, ours = PublishedPoseIndex(group, 2, 3, 2, 6, 3), GroupSelfAttention(group, 2, 3, 2, 6, 3)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(published, picture("summed", name), group, tolerance=1e-4)
+    assert_equivariant(ours, picture("summed", name), group)
+
+
+# The parts.
+
+
+def test_offsets_are_normalised_isotropically():
+    like = torch.empty(0)
+    offsets = Neighbourhood(5).offsets(4, 9, like)
+    assert offsets.shape == (5, 5, 2)
+    assert offsets[0, 4].tolist() == [1.0, 1.0] and offsets[4, 0].tolist() == [-1.0, -1.0]  # y points up
+    everywhere = Neighbourhood(None).offsets(4, 9, like)
+    assert everywhere.shape == (7, 17, 2)
+    assert everywhere[..., 0].max() == 1 and everywhere[..., 1].max() == 3 / 8
+    assert Neighbourhood(1).offsets(4, 4, like).tolist() == [[[0.0, 0.0]]]
+    assert Neighbourhood(None).offsets(1, 1, like).tolist() == [[[0.0, 0.0]]]
+
+
+def test_the_disk():
+    expected = ["..1..", ".111.", "11111", ".111.", "..1.."]
+    mask = Neighbourhood(5, "disk").mask(8, 8, torch.device("cpu"))
+    assert ["".join(".1"[int(cell)] for cell in row) for row in mask] == expected
+
+
+@pytest.mark.parametrize("size", [0, -3, 2, 4, 2.5, True, "5"])
+def test_windows_without_a_centre_are_refused(size):
+    with pytest.raises(ValueError, match=r"odd number of pixels .* or None for global attention, but got"):
+        Neighbourhood(size)
+    with pytest.raises(ValueError, match="odd number of pixels"):
+        LiftingSelfAttention("R4", 1, 1, neighbourhood=size)
+
+
+def test_arguments_out_of_range_are_refused():
+    group = gsa.group("R8")
+    with pytest.raises(ValueError, match=r"maps? the grid to itself .* but got R8"):
+        encoding("table", group, 6, Neighbourhood(3))
+    with pytest.raises(ValueError, match="finite neighbourhood"):
+        encoding("table", gsa.group("R4"), 6, Neighbourhood(None))
+    with pytest.raises(ValueError, match="must be even, but got 5"):
+        encoding("rotary", group, 5, Neighbourhood(3))
+    with pytest.raises(ValueError, match="at least 3, but got 2"):
+        FunctionalEncoding(group, 2)
+    with pytest.raises(ValueError, match="encoding must be one of"):
+        encoding("sinusoidal", group, 6, Neighbourhood(3))
+    with pytest.raises(ValueError, match=r"\(R8, 6\), but was made for \(R4, 6\)"):
+        encoding(FunctionalEncoding(gsa.group("R4"), 6), group, 6, Neighbourhood(3))
+    with pytest.raises(ValueError, match="window must be one of"):
+        Neighbourhood(3, "circle")
+
+
+def test_a_learned_absolute_encoding_knows_its_size():
+    module = layer(AbsoluteEncoding(gsa.group("R4"), 6, learned=(2, 8, 8)), "lifting")
+    assert translation_error(module, picture("lifting"), (1, 0), margin=3) > 1e-4
+    with pytest.raises(ValueError, match=r"learned for \[2, 8, 8\] .* but got features of \[2, 6, 8\]"):
+        module(picture("lifting", height=6))
+
+
+def test_casting_back_and_forth_loses_nothing():
+    module = encoding("functional", gsa.group("R8"), 6, Neighbourhood(3))
+    exact = module.inverse_matrices.clone()
+    assert module.float().inverse_matrices.dtype == torch.float32
+    assert torch.equal(module.double().inverse_matrices, exact)

@@ -1,0 +1,72 @@
+import itertools
+
+import pytest
+import torch
+
+import gsa
+from gsa.groups._action import _sample_bilinearly
+
+
+def test_a_quarter_turn_is_counter_clockwise_and_the_mirror_flips_left_and_right():
+    group, x = gsa.group("R4M"), torch.rand(2, 3, 5, 7)
+    assert torch.equal(group.act(x, 1), torch.rot90(x, 1, (-2, -1)))
+    assert torch.equal(group.act(x, 4), x.flip(-1))
+
+
+@pytest.mark.parametrize("name", ["Z2M", "R4", "R4M", "R8M"])
+@pytest.mark.parametrize("height, width", [(6, 6), (5, 5), (4, 7)])
+def test_the_action_is_a_homomorphism_and_exact_on_the_grid(name, height, width):
+    group = gsa.group(name)
+    image, feature = torch.rand(1, 2, height, width), torch.rand(1, 2, group.order, height, width)
+    for x, (g, h) in itertools.product((image, feature), itertools.product(group.grid_elements, repeat=2)):
+        assert torch.equal(group.act(group.act(x, h), g), group.act(x, group.product[g, h]))
+    assert torch.equal(group.act(feature, 0), feature)
+
+
+def test_the_action_moves_values_where_the_formula_says():
+    """(L_g f)(i, h) = f(g⁻¹i, g⁻¹h), read off pixel by pixel."""
+    group, size = gsa.group("R4M"), 5
+    f = torch.rand(1, 1, group.order, size, size)
+    centre = size // 2
+    for g in range(group.order):
+        moved = group.act(f, g)
+        for row, column, h in itertools.product(range(size), range(size), range(group.order)):
+            i = torch.tensor([column - centre, centre - row], dtype=torch.float64)
+            x, y = (group.matrices[group.inverse[g]] @ i).round().long().tolist()
+            source = f[0, 0, group.product[group.inverse[g], h], centre - y, centre + x]
+            assert moved[0, 0, h, row, column] == source
+
+
+def test_quarter_turns_swap_the_sides():
+    assert gsa.group("R4").act(torch.rand(1, 1, 4, 7), 1).shape == (1, 1, 7, 4)
+    assert gsa.group("R4").act(torch.rand(1, 1, 4, 4, 7), 3).shape == (1, 1, 4, 7, 4)
+
+
+def test_sampling_agrees_with_the_permutation_where_both_apply():
+    x = torch.rand(1, 2, 6, 6, dtype=torch.float64)
+    for matrix in gsa.group("R4M").matrices:
+        expected = gsa.groups.act_on_plane(x, matrix)
+        torch.testing.assert_close(_sample_bilinearly(x, matrix), expected, rtol=0, atol=1e-12)
+
+
+def test_sampled_turns_keep_direction_and_smooth_pictures():
+    """A blob on the right goes up by 45° counter-clockwise; a turn and its inverse nearly restore it."""
+    rows, columns = torch.meshgrid(torch.arange(33.0), torch.arange(33.0), indexing="ij")
+    blob = torch.exp(-((rows - 16) ** 2 + (columns - 24) ** 2) / 18)[None, None]
+    group = gsa.group("R8")
+    turned = group.act(blob, 1)
+    peak = divmod(turned.argmax().item(), 33)
+    assert abs(peak[0] - (16 - 8 / 2**0.5)) <= 1 and abs(peak[1] - (16 + 8 / 2**0.5)) <= 1
+    assert (group.act(turned, 7) - blob).norm() / blob.norm() < 0.1
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 4), (1, 2, 3, 4, 4), (1, 2, 4, 1, 4, 4)])
+def test_other_shapes_are_refused(shape):
+    with pytest.raises(ValueError, match=r"R4 acts on images .* or on features .* but got the shape"):
+        gsa.group("R4").act(torch.rand(shape), 1)
+
+
+@pytest.mark.parametrize("element", [-1, 4])
+def test_unknown_elements_are_refused(element):
+    with pytest.raises(ValueError, match="elements 0 to 3"):
+        gsa.group("R4").act(torch.rand(1, 1, 4, 4), element)

@@ -1,0 +1,92 @@
+import copy
+import itertools
+import pickle
+
+import pytest
+import torch
+
+import gsa
+from gsa.groups import mirrored, rotations, z2
+from tests.conftest import ALL_GROUPS
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+def test_tables_are_those_of_the_matrices(name):
+    group = gsa.group(name)
+    products = torch.einsum("aij,bjk->abik", group.matrices, group.matrices)
+    torch.testing.assert_close(products, group.matrices[group.product], rtol=0, atol=1e-15)
+    torch.testing.assert_close(group.matrices.mT, group.matrices[group.inverse], rtol=0, atol=1e-15)
+    assert group.matrices.dtype == torch.float64
+    assert group.product.dtype == group.inverse.dtype == torch.int64
+
+
+@pytest.mark.parametrize("name", ALL_GROUPS)
+def test_group_laws_hold_for_all_elements(name):
+    group = gsa.group(name)
+    product, inverse, everyone = group.product, group.inverse, torch.arange(group.order)
+    for row in (*product, *product.T):  # closure and cancellation
+        assert torch.equal(row.sort().values, everyone)
+    assert torch.equal(product[0], everyone) and torch.equal(product[:, 0], everyone)
+    assert (product[everyone, inverse] == 0).all() and (product[inverse, everyone] == 0).all()
+    left = product[product]  # (a·b)·c
+    right = product[:, product]  # a·(b·c)
+    assert torch.equal(left, right)
+
+
+@pytest.mark.parametrize("name, order", [("Z2", 1), ("Z2M", 2), ("R4", 4), ("R16", 16), ("R4M", 8), ("R8M", 16)])
+def test_order_and_name(name, order):
+    group = gsa.group(name)
+    assert (group.order, len(group), group.name, tuple(group.matrices.shape)) == (order, order, name, (order, 2, 2))
+
+
+def test_only_mirrored_groups_of_more_than_two_rotations_do_not_commute():
+    for name in ALL_GROUPS:
+        group = gsa.group(name)
+        abelian = torch.equal(group.product, group.product.T)
+        assert abelian == (not (group.mirrored and group.rotations > 2)), name
+
+
+def test_elements_follow_the_convention():
+    group = gsa.group("R4M")
+    assert torch.equal(group.matrices[1], torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64))
+    assert torch.equal(group.matrices[4], torch.diag(torch.tensor([-1.0, 1.0], dtype=torch.float64)))
+    for quarter in gsa.group("R16").grid_elements:
+        assert set(gsa.group("R16").matrices[quarter].abs().flatten().tolist()) == {0.0, 1.0}
+
+
+def test_elements_multiply_and_invert():
+    group = gsa.group("R8M")
+    for a, b in itertools.product(group, group):
+        torch.testing.assert_close((a @ b).matrix, a.matrix @ b.matrix, rtol=0, atol=1e-15)
+        assert int(~a @ a) == 0
+    assert repr(group[9]) == "R8M[9] (mirror, then 45°)"
+
+
+def test_elements_of_different_groups_do_not_mix():
+    with pytest.raises(ValueError, match="an element of R4, but got one of R8"):
+        gsa.group("R4")[1] @ gsa.group("R8")[1]
+
+
+@pytest.mark.parametrize("name", ["", "R", "R1", "R0", "R1M", "r4", "R4MM", "R04", "D4", "Z3", 4, None])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(ValueError, match=r"Z2 .* R<n> with n ≥ 2 .* but got"):
+        gsa.group(name)
+
+
+def test_constructors_agree_with_names():
+    assert z2() is gsa.group("Z2") and rotations(6) is gsa.group("R6")
+    assert mirrored(rotations(4)) is gsa.group("R4M") and mirrored(z2()) is gsa.group("Z2M")
+    assert gsa.group(gsa.group("R4")) is gsa.group("R4")
+    assert gsa.group("R4") != gsa.group("R4M")
+
+
+def test_groups_survive_copies():
+    group = gsa.group("R12")
+    assert pickle.loads(pickle.dumps(group)) is group and copy.deepcopy(group) is group
+
+
+@pytest.mark.parametrize("name, on_grid", [("Z2M", 2), ("R2", 2), ("R3", 1), ("R4M", 8), ("R8", 4), ("R8M", 8), ("R6", 2)])
+def test_grid_elements(name, on_grid):
+    group = gsa.group(name)
+    assert len(group.grid_elements) == on_grid
+    assert group.is_on_grid == (on_grid == group.order)

@@ -1,0 +1,142 @@
+"""Every backend against the law: output and every gradient."""
+
+import pytest
+import torch
+
+from gsa import ops
+from tests.ops.cases import CASES, tensors
+
+FAST = [name for name in ops.backends() if name != "reference"]
+
+
+def run(five, window, form, backend, cotangent=None, **options):
+    """Output and the five gradients."""
+    output = ops.attend(*five, window, form=form, backend=backend, **options)
+    cotangent = torch.randn_like(output) if cotangent is None else cotangent
+    return output, torch.autograd.grad(output, five, cotangent), cotangent
+
+
+def largest_error(actual, expected):
+    """max |a − b| relative to max |b|, or absolute where b vanishes (gradients that are zero by symmetry)."""
+    return ((actual - expected).abs().max() / expected.abs().max().clamp_min(1e-3)).item()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("poses, map_", CASES)
+@pytest.mark.parametrize("backend", FAST)
+def test_output_and_every_gradient_equal_the_reference(backend, poses, map_, dropout):
+    five, window, form = tensors(poses, map_)
+    options = {"dropout": dropout, "seed": torch.tensor(7)}
+    expected, gradients, cotangent = run(five, window, form, "reference", **options)
+    actual, actual_gradients, _ = run(five, window, form, backend, cotangent, **options)
+    assert largest_error(actual, expected) < 1e-10
+    for a, b in zip(actual_gradients, gradients, strict=True):
+        assert largest_error(a, b) < 1e-10
+
+
+@pytest.mark.parametrize("head_dim", [1, 10, 16, 32])
+@pytest.mark.parametrize("order", [1, 8, 16])
+@pytest.mark.parametrize("backend", FAST)
+def test_head_sizes_and_orders(backend, order, head_dim):
+    draw = lambda *shape: torch.randn(*shape, dtype=torch.float64, requires_grad=True)  # noqa: E731
+    for form in ("regular", "summed"):
+        q, k, v = (draw(1, 2, order, 5, 6, head_dim) for _ in range(3))
+        five = (q, k, v, draw(order, 3, 3, head_dim), draw(order, order, head_dim))
+        window = torch.ones(3, 3, dtype=torch.bool)
+        expected, gradients, cotangent = run(five, window, form, "reference")
+        actual, actual_gradients, _ = run(five, window, form, backend, cotangent)
+        for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+            assert largest_error(a, b) < 1e-10
+
+
+@pytest.mark.parametrize("backend", FAST)
+def test_many_chunks_equal_one(backend, monkeypatch):
+    """Whatever a backend cuts the work into must not show."""
+    from gsa.ops.impl import tiled
+
+    for map_ in ("prime sides", "global"):
+        five, window, form = tensors("summed", map_)
+        expected, gradients, cotangent = run(five, window, form, "reference", dropout=0.2, seed=torch.tensor(3))
+        monkeypatch.setitem(tiled._CHUNK, "cpu", 64)
+        actual, actual_gradients, _ = run(five, window, form, backend, cotangent, dropout=0.2, seed=torch.tensor(3))
+        for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+            assert largest_error(a, b) < 1e-10
+
+
+@pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
+@pytest.mark.parametrize("backend", ops.backends())
+def test_gradcheck_to_second_order(backend, poses):
+    five, window, form = tensors(poses, "window larger than the map", batch=1, heads=1, head_dim=2)
+
+    def function(*five):
+        return ops.attend(*five, window, form=form, dropout=0.3, seed=torch.tensor(5), backend=backend)
+
+    assert torch.autograd.gradcheck(function, five)
+    assert torch.autograd.gradgradcheck(function, five)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, in its check
+@pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
+@pytest.mark.parametrize("backend", ops.backends())
+def test_opcheck(backend, poses):
+    five, window, form = tensors(poses, "square", batch=1)
+    arguments = (*five, window, torch.tensor(1), form == "regular", 0.1, backend)
+    torch.library.opcheck(torch.ops.gsa.attend.default, arguments)
+
+
+@pytest.mark.parametrize("backend", ops.backends())
+def test_non_contiguous_inputs_and_cotangents(backend):
+    five, window, form = tensors("regular", "H≠W")
+    strided = [t.detach().transpose(-1, -2).contiguous().transpose(-1, -2).requires_grad_() for t in five]
+    assert not strided[0].is_contiguous()
+    expected, gradients, cotangent = run(five, window, form, "reference")
+    cotangent = cotangent.mT.contiguous().mT
+    actual, actual_gradients, _ = run(strided, window, form, backend, cotangent)
+    for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+        assert largest_error(a, b) < 1e-10
+
+
+@pytest.mark.parametrize("backend", ops.backends())
+def test_bitwise_repeatable(backend):
+    five, window, form = tensors("summed", "prime sides", dtype=torch.float32)
+    first, gradients, cotangent = run(five, window, form, backend, dropout=0.1, seed=torch.tensor(9))
+    again, gradients_again, _ = run(five, window, form, backend, cotangent, dropout=0.1, seed=torch.tensor(9))
+    assert torch.equal(first, again)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, gradients_again, strict=True))
+
+
+@pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
+@pytest.mark.parametrize("map_", ["square", "global"])
+@pytest.mark.parametrize("backend", ops.backends())
+def test_a_nan_stays_in_its_own_sample(backend, map_, poses):
+    five, window, form = tensors(poses, map_)
+    clean, gradients, cotangent = run(five, window, form, backend)
+    query, key, value, *tables = (t.detach().clone() for t in five)
+    for t in (query, key, value):
+        t[0, 0, 0, 1, 1, 0] = torch.nan
+    poisoned = [t.requires_grad_() for t in (query, key, value, *tables)]
+    dirty, dirty_gradients, _ = run(poisoned, window, form, backend, cotangent)
+    assert dirty[0].isnan().any()
+    assert torch.equal(dirty[1], clean[1])
+    for a, b in zip(dirty_gradients[:3], gradients[:3], strict=True):
+        assert torch.equal(a[1], b[1])
+
+
+@pytest.mark.parametrize("dtype, budget", [(torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 4e-3)])
+@pytest.mark.parametrize("backend", FAST)
+def test_low_precision_within_its_budget(backend, dtype, budget):
+    five, window, form = tensors("summed", "square")
+    rounded = [t.detach().to(dtype) for t in five]
+    expected = ops.attend(*(t.double() for t in rounded), window, form=form, backend="reference")
+    actual = ops.attend(*rounded, window, form=form, backend=backend)
+    assert actual.dtype == dtype
+    assert largest_error(actual.double(), expected) < budget
+
+
+def test_a_wrong_gradient_is_caught():
+    """Planted failure: the comparison above sees an encoding that is read in the wrong order."""
+    five, window, form = tensors("regular", "square")
+    expected, gradients, cotangent = run(five, window, form, "reference")
+    mirrored = [*five[:3], five[3].flip(1), five[4]]
+    actual = ops.attend(*mirrored, window.flip(0), form=form, backend="tiled")
+    assert largest_error(actual, expected) > 1e-3

@@ -1,0 +1,104 @@
+import logging
+
+import pytest
+import torch
+
+from gsa import ops
+from gsa.ops import _registry
+from tests.ops.cases import tensors
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Names of the backends that run, in order."""
+    names = []
+    for name, backend in list(_registry._BACKENDS.items()):
+        def forward(*arguments, name=name, original=backend.forward):
+            names.append(name)
+            return original(*arguments)
+
+        spied = _registry.Backend(forward, backend.backward, backend.refusal, backend.summary)
+        monkeypatch.setitem(_registry._BACKENDS, name, spied)
+    return names
+
+
+def attend(**options):
+    five, window, form = tensors("regular", "square")
+    return ops.attend(*five, window, form=form, **options)
+
+
+def test_argument_before_use_before_environment_before_automatic(calls, monkeypatch):
+    attend()
+    monkeypatch.setenv("GSA_BACKEND", "reference")
+    attend()
+    with ops.use("tiled"):
+        attend()
+        attend(backend="reference")
+        with ops.use("reference"):
+            attend()
+        attend()
+    assert calls == ["tiled", "reference", "tiled", "reference", "reference", "tiled"]
+
+
+def test_unknown_names_are_refused_everywhere(monkeypatch):
+    message = r"must be one of \('tiled', 'reference'\) or 'auto', but got 'cudnn'"
+    with pytest.raises(ValueError, match=message):
+        attend(backend="cudnn")
+    with pytest.raises(ValueError, match=message), ops.use("cudnn"):
+        pass
+    monkeypatch.setenv("GSA_BACKEND", "cudnn")
+    with pytest.raises(ValueError, match=message):
+        attend()
+
+
+def test_a_named_backend_that_cannot_serve_raises_and_the_automatic_choice_goes_on(monkeypatch, calls):
+    tiled = _registry._BACKENDS["tiled"]
+    refusing = _registry.Backend(tiled.forward, tiled.backward, lambda device, dtype: "only on Sundays", "")
+    monkeypatch.setitem(_registry._BACKENDS, "tiled", refusing)
+    with pytest.raises(ValueError, match="'tiled' cannot serve cpu, torch.float64: only on Sundays"):
+        attend(backend="tiled")
+    attend()
+    assert calls == ["reference"]
+    assert "only on Sundays" in ops.explain()
+
+
+def test_explain_names_choice_and_reason(monkeypatch):
+    assert ops.explain().startswith("tiled: chosen because it is the fastest backend for cpu, torch.float32")
+    assert "it was named in the call" in ops.explain(torch.rand(1), backend="reference")
+    with ops.use("reference"):
+        assert ops.explain().startswith("reference: chosen because gsa.ops.use(...) is in force")
+    monkeypatch.setenv("GSA_BACKEND", "reference")
+    assert "GSA_BACKEND" in ops.explain()
+
+
+def test_the_choice_is_logged_once(caplog, monkeypatch):
+    monkeypatch.setattr(_registry, "_announced", set())
+    with caplog.at_level(logging.INFO, logger="gsa.ops"):
+        attend()
+        attend()
+    assert [record.message for record in caplog.records] == [
+        "attention runs on the 'tiled' backend: it is the fastest backend for cpu, torch.float64"
+    ]
+
+
+def test_backward_stays_on_the_backend_of_forward(monkeypatch):
+    five, window, form = tensors("regular", "square")
+    with ops.use("reference"):
+        output = ops.attend(*five, window, form=form)
+
+    def never(*arguments):
+        raise AssertionError("another backend ran")
+
+    tiled = _registry._BACKENDS["tiled"]
+    monkeypatch.setitem(_registry._BACKENDS, "tiled", _registry.Backend(never, never, tiled.refusal, ""))
+    output.sum().backward()
+
+
+def test_use_is_seen_by_compiled_code(calls):
+    five, window, form = tensors("regular", "square")
+    compiled = torch.compile(lambda *t: ops.attend(*t, window, form=form) * 2, backend="eager", fullgraph=True)
+    compiled(*five)
+    with ops.use("reference"):
+        compiled(*five)
+    compiled(*five)
+    assert calls == ["tiled", "reference", "tiled"]

@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from gsa import ops
+from tests.ops.cases import tensors
+
+
+@pytest.mark.parametrize(
+    "index, change, message",
+    [
+        (0, lambda t: t[0], r"query must be \[B, heads, query poses, H, W, d\]"),
+        (0, lambda t: t.long(), "query must be of a floating dtype"),
+        (1, lambda t: t[..., :-1], "key must have the shape"),
+        (2, lambda t: t[:, :, :2], "value must have the shape"),
+        (3, lambda t: t[:2], "spatial must have the shape"),
+        (4, lambda t: t[:, :2], "pose must have the shape"),
+        (5, lambda t: t[:2], r"window must be \[U, V\] with odd sides"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(index, change, message):
+    five, window, form = tensors("regular", "square")
+    arguments = [t.detach() for t in (*five, window)]
+    arguments[index] = change(arguments[index])
+    with pytest.raises(ValueError, match=message):
+        ops.attend(*arguments, form=form)
+
+
+def test_options_out_of_range_are_refused():
+    five, window, _ = tensors("regular", "square")
+    with pytest.raises(ValueError, match="form must be one of"):
+        ops.attend(*five, window, form="both")
+    for probability in (1.0, -0.1):
+        with pytest.raises(ValueError, match=r"probability in \[0, 1\)"):
+            ops.attend(*five, window, dropout=probability)
+
+
+@pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
+def test_attention_weights_are_distributions(poses):
+    five, window, form = tensors(poses, "square")
+    query, key, _, spatial, pose = five
+    weights = ops.attention_weights(query, key, spatial, pose, window, form=form)
+    assert weights.shape == (2, 2, 4, 6, 6, 3, 3)
+    torch.testing.assert_close(weights.sum((-2, -1)), torch.ones_like(weights[..., 0, 0]))
+    assert (weights[..., ~window] == 0).all() and (weights[..., 0, :, 0, :] == 0).all()
