@@ -45,11 +45,9 @@ class FunctionalEncoding(AdditiveEncoding):
 
 
 def _coordinate_network(hidden: int, out_features: int) -> nn.Sequential:
-    network = nn.Sequential(
-        nn.Linear(1, hidden), nn.LayerNorm(hidden), nn.SiLU(), nn.Linear(hidden, out_features)
-    )
-    for layer in network:
-        if isinstance(layer, nn.Linear):
-            nn.init.normal_(layer.weight, std=math.sqrt(2 / layer.in_features))
-            nn.init.zeros_(layer.bias)
-    return network
+    first, last = nn.Linear(1, hidden), nn.Linear(hidden, out_features)
+    nn.init.normal_(first.weight, std=math.sqrt(2))
+    nn.init.uniform_(first.bias, -1, 1)  # without it, LayerNorm would leave only the sign of the coordinate
+    nn.init.normal_(last.weight, std=math.sqrt(2 / hidden))
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(first, nn.LayerNorm(hidden), nn.SiLU(), last)

@@ -1,0 +1,232 @@
+"""Attention layers: arguments, shapes, and what they can express."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import gsa
+from gsa.nn import AttentionBlock, GroupSelfAttention, LiftingSelfAttention, SpatialPool, norm, record_attention
+from gsa.symmetry import assert_equivariant
+
+
+@pytest.mark.parametrize("group", ["Z2", "R4", "R8M"])
+@pytest.mark.parametrize("neighbourhood", [1, 3, None])
+def test_shapes(group, neighbourhood):
+    order = gsa.group(group).order
+    lifted = LiftingSelfAttention(group, 3, 5, 2, 6, neighbourhood)(torch.rand(2, 3, 4, 6))
+    assert lifted.shape == (2, 5, order, 4, 6)
+    assert GroupSelfAttention(group, 5, 7, 2, 6, neighbourhood)(lifted).shape == (2, 7, order, 4, 6)
+
+
+def test_the_contract_of_arguments():
+    group = gsa.group("R4")
+    lift = gsa.nn.LiftingSelfAttention(
+        group, 3, 8, num_heads=9, head_dim=10, neighbourhood=5,
+        encoding="functional", attention_dropout=0.0, window="square",
+    )  # fmt: skip
+    layer = gsa.nn.GroupSelfAttention(
+        group, 8, 8, num_heads=9, head_dim=10, neighbourhood=5,
+        encoding="functional", form="summed", attention_dropout=0.0, window="square",
+    )  # fmt: skip
+    assert layer(lift(torch.rand(1, 3, 6, 6))).shape == (1, 8, 4, 6, 6)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"group": "R1"}, "a group is named"),
+        ({"num_heads": 0}, "num_heads must be a positive integer, but got 0"),
+        ({"num_heads": -2}, "num_heads must be a positive integer"),
+        ({"head_dim": 0}, "head_dim must be a positive integer"),
+        ({"in_channels": 0}, "in_channels must be a positive integer"),
+        ({"out_channels": 2.0}, "out_channels must be a positive integer"),
+        ({"neighbourhood": 4}, "odd number of pixels"),
+        ({"form": "both"}, "form must be 'regular' or 'summed', but got 'both'"),
+        ({"encoding": "rotary", "form": "summed"}, "cannot serve form='summed'"),
+        ({"encoding": "table", "group": "R8"}, "but got R8"),
+        ({"attention_dropout": 1.0}, "attention_dropout must be a probability"),
+        ({"value_dropout": -0.1}, "value_dropout must be a probability"),
+        ({"window": "round"}, "window must be one of"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        GroupSelfAttention(**{"group": "R4", "in_channels": 4, "out_channels": 4, **options})
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 4, 6, 6), (1, 3, 5, 6, 6), (1, 3, 6, 6), (1, 4, 3, 6, 6)])
+def test_features_that_do_not_fit_are_refused(shape):
+    with pytest.raises(ValueError, match=r"over R4 takes features \[B, 3, 4, H, W\] \(poses on axis 2\), but got"):
+        GroupSelfAttention("R4", 3, 3)(torch.rand(shape))
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 6, 6), (1, 3, 4, 6, 6), (3, 6, 6)])
+def test_images_that_do_not_fit_are_refused(shape):
+    with pytest.raises(ValueError, match=r"takes images \[B, 3, H, W\], but got the shape"):
+        LiftingSelfAttention("R4", 3, 3)(torch.rand(shape))
+
+
+def test_an_image_smaller_than_the_window_sees_itself():
+    assert_equivariant(LiftingSelfAttention("R4", 1, 2, 2, 6, neighbourhood=9), torch.rand(1, 1, 3, 3), gsa.group("R4"))
+
+
+def test_enough_hard_heads_compute_any_group_convolution(float64):
+    """n²|H| heads that each attend to one relative position and pose: self-attention contains the convolution.
+
+    Cordonnier et al. 2020 for the plane; Romero & Cordonnier 2021, section 4, for groups.
+    """
+    group, n, channels, out_channels = gsa.group("R4"), 3, 3, 2
+    heads, d = n * n * group.order, n * n + group.order
+    kernel = torch.randn(out_channels, channels, group.order, n, n)  # ψ(h̃, u): rows of u first
+
+    layer = GroupSelfAttention(group, channels, out_channels, heads, d, n, encoding="table", form="regular")
+    with torch.no_grad():
+        # Encodings are one-hot, in the offset and in the pose; each head asks for one of either, sharply.
+        layer.encoding.table.copy_(torch.eye(d)[: n * n].view(n, n, d))
+        layer.encoding.pose_vectors.copy_(torch.eye(d)[n * n :])
+        layer.query_key_value.weight.zero_()
+        layer.query_key_value.bias.zero_()
+        query_bias = layer.query_key_value.bias[: heads * d].view(n * n, group.order, d)
+        value = layer.query_key_value.weight[2 * heads * d :].view(n * n, group.order, d, channels)
+        for offset in range(n * n):
+            for pose in range(group.order):
+                query_bias[offset, pose, [offset, n * n + pose]] = 200.0 * d**0.5
+                value[offset, pose, :channels] = torch.eye(channels)
+        out = layer.out.weight.view(out_channels, n * n, group.order, d)
+        out.zero_()
+        out[..., :channels] = kernel.permute(0, 3, 4, 2, 1).reshape(out_channels, n * n, group.order, channels)
+
+    x = torch.randn(1, channels, group.order, 7, 7)
+    convolved = torch.zeros(1, out_channels, group.order, 7, 7)
+    for h in range(group.order):  # (x ⋆ ψ)(i, h) = Σ_{j,h̃} ψ(h⁻¹h̃, h⁻¹(j − i)) x(j, h̃)
+        for m in range(group.order):
+            turned = gsa.groups.act_on_plane(kernel[:, :, group.product[group.inverse[h], m]], group.matrices[h])
+            convolved[:, :, h] += F.conv2d(x[:, :, m], turned, padding=1)
+    inside = (..., slice(1, -1), slice(1, -1))  # at the border attention looks elsewhere, convolution sees zeros
+    torch.testing.assert_close(layer(x)[inside], convolved[inside], rtol=0, atol=1e-6)
+
+
+def test_dropout_acts_in_training_only():
+    layer = GroupSelfAttention("R4", 2, 2, 2, 6, 3, attention_dropout=0.5, value_dropout=0.5)
+    x = torch.rand(1, 2, 4, 5, 5)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+@pytest.mark.parametrize("encoding, form", [("functional", "summed"), ("functional", "regular"), ("rotary", "regular")])
+def test_recorded_maps_reproduce_where_each_pose_looks(encoding, form):
+    """With values that tell the row of a key, the layer must return the mean row that its maps point to."""
+    options = {"num_heads": 2, "head_dim": 6, "neighbourhood": 3, "encoding": encoding}
+    network = torch.nn.Sequential(
+        LiftingSelfAttention("R4", 1, 4, **options), GroupSelfAttention("R4", 4, 4, form=form, **options)
+    )
+    x = torch.rand(2, 1, 5, 6)
+    with record_attention(network) as maps:
+        network(x)
+    assert list(maps) == ["0", "1"]
+    for weights in maps.values():
+        assert weights.shape == (2, 2, 4, 5, 6, 3, 3)
+        torch.testing.assert_close(weights.sum((-2, -1)), torch.ones(2, 2, 4, 5, 6))
+
+    lifting = network[0]
+    with torch.no_grad():  # every value is 1 plus the image: the output is what the maps say
+        lifting.query_key_value.weight[24:].fill_(1)
+        lifting.out.weight.zero_()
+        lifting.out.weight[0, 0] = 1
+    patches = F.unfold(x, 3, padding=1).view(2, 1, 3, 3, 5, 6)
+    expected = torch.einsum("bpyxuv,bcuvyx->bpyx", maps["0"][:, 0], patches)
+    torch.testing.assert_close(lifting(x)[:, 0], expected)
+
+    with record_attention(network) as after:
+        pass
+    network(x)
+    assert not after  # hooks are gone
+
+
+def test_recorded_maps_turn_with_the_image():
+    group, layer = gsa.group("R4"), LiftingSelfAttention("R4", 1, 2, 1, 6, 3).double()
+    x = torch.rand(1, 1, 5, 5, dtype=torch.float64)
+    turned = layer.attention(group.act(x, 1))[0, 0]  # [|H|, H, W, U, V]
+    expected = torch.rot90(torch.rot90(layer.attention(x)[0, 0], 1, (1, 2)), 1, (3, 4)).roll(1, 0)
+    torch.testing.assert_close(turned, expected)
+
+
+# Norms, pools, blocks.
+
+
+@pytest.mark.parametrize("kind", ["channel", "sample", "batch"])
+@pytest.mark.parametrize("group", ["R4", "R4M"])
+def test_norms_commute_with_the_group(kind, group, float64):
+    module = norm(kind, 3)
+    module.weight.data.normal_()
+    for _ in range(3):  # running statistics, where there are any
+        module(torch.randn(4, 3, gsa.group(group).order, 5, 5))
+    assert_equivariant(module, torch.randn(2, 3, gsa.group(group).order, 5, 5), gsa.group(group))
+
+
+def test_gains_that_differ_between_poses_are_caught(float64):
+    """Planted failure: a norm over channels and poses with a gain for each."""
+    group = gsa.group("R4")
+    plain = torch.nn.LayerNorm([4, 5, 5])
+    plain.weight.data.normal_()
+    with pytest.raises(AssertionError, match="LayerNorm is not equivariant"):
+        assert_equivariant(plain, torch.randn(1, 2, 4, 5, 5), group)
+
+
+def test_unknown_norms_are_refused():
+    with pytest.raises(ValueError, match="norm must be one of"):
+        norm("layer", 3)
+
+
+@pytest.mark.parametrize("kind", ["max", "average"])
+@pytest.mark.parametrize("kernel, stride, side", [(2, 2, 6), (3, 2, 7), (3, 3, 6), (1, 2, 5), (3, 1, 4)])
+def test_pools_are_exact_on_the_sides_they_accept(kind, kernel, stride, side, float64):
+    group = gsa.group("R4M")
+    pool = SpatialPool(kernel, stride, kind)
+    assert_equivariant(pool, torch.randn(1, 2, 8, side, side), group)
+    assert pool(torch.randn(1, 2, 8, side, side)).shape[-1] == pool.output_size(side)
+
+
+@pytest.mark.parametrize("kernel, stride, side, good", [(2, 2, 7, "6 or 8"), (3, 2, 6, "5 or 7"), (2, 2, 1, "2"), (3, 3, 10, "9 or 12")])
+def test_pools_refuse_sides_that_lose_exactness(kernel, stride, side, good, float64):
+    x = torch.randn(1, 2, 4, side, 12)
+    with pytest.raises(ValueError, match=f"got a {side}×12 map; nearest sides that stay exact: {good}$"):
+        SpatialPool(kernel, stride)(x)
+    if side > kernel:  # and they are right to
+        with pytest.raises(AssertionError):
+            square = torch.randn(1, 2, 4, side, side)
+            assert_equivariant(SpatialPool(kernel, stride, on_inexact="allow"), square, gsa.group("R4"))
+
+
+def test_pools_warn_once_for_each_size():
+    pool = SpatialPool(on_inexact="warn")
+    with pytest.warns(UserWarning, match="nearest sides that stay exact: 6 or 8"):
+        pool(torch.rand(1, 1, 7, 7))
+    pool(torch.rand(1, 1, 7, 7))  # warnings are errors here
+    with pytest.warns(UserWarning, match="9×8"):
+        pool(torch.rand(1, 1, 9, 8))
+
+
+@pytest.mark.parametrize("options", [{"kind": "min"}, {"on_inexact": "ignore"}, {"kernel": 0}, {"stride": 0}])
+def test_pools_refuse_bad_arguments(options):
+    with pytest.raises(ValueError, match="must be"):
+        SpatialPool(**options)
+
+
+@pytest.mark.parametrize("kind", ["channel", "sample", "batch"])
+@pytest.mark.parametrize("form", ["regular", "summed"])
+@pytest.mark.parametrize("group", ["Z2M", "R4", "R8", "R4M"])
+def test_blocks_commute_with_the_group(group, form, kind, float64):
+    group = gsa.group(group)
+    block = AttentionBlock(
+        group, 3, 4, crop=1, norm=kind, dropout=0.1, num_heads=2, head_dim=6, neighbourhood=3, form=form
+    )
+    x = torch.randn(2, 3, group.order, 6, 6)
+    assert block(x).shape == (2, 4, group.order, 4, 4)
+    assert_equivariant(block, x, group)
+
+
+def test_a_crop_that_leaves_nothing_is_refused():
+    with pytest.raises(ValueError, match="cropping 3 pixels from every border leaves nothing of a 6×8 map"):
+        gsa.nn.crop_border(torch.rand(1, 1, 6, 8), 3)

@@ -1,0 +1,152 @@
+"""A layer of ours inside a plain torchvision network behaves like any other module."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+import gsa
+
+
+class Stem(nn.Module):
+    """Lifting, group self-attention, maximum over poses: an image in, an image out."""
+
+    def __init__(self, channels=16, **options):
+        super().__init__()
+        shared = {"num_heads": 2, "head_dim": 8, "neighbourhood": 3}
+        self.lifting = gsa.nn.LiftingSelfAttention("R4", 3, channels, **shared)
+        self.attention = gsa.nn.GroupSelfAttention("R4", channels, channels, **shared, **options)
+
+    def forward(self, images):
+        return self.attention(self.lifting(images)).max(dim=2).values
+
+
+@pytest.fixture(params=["summed", "regular"])
+def network(request):
+    """SqueezeNet with its first convolution replaced."""
+    net = torchvision.models.squeezenet1_1(num_classes=5)
+    net.features[0] = Stem(64, form=request.param, attention_dropout=0.1, value_dropout=0.1)
+    return net
+
+
+@pytest.fixture
+def images():
+    return torch.rand(2, 3, 16, 16)
+
+
+def test_trains(network, images):
+    labels = torch.tensor([1, 3])
+    network.features[0].attention.attention_dropout = 0.0
+    network.classifier[0].p = 0.0
+    optimizer = torch.optim.Adam(network.parameters(), 1e-3)
+    losses = []
+    for _ in range(15):
+        loss = nn.functional.cross_entropy(network(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]
+    unused = [name for name, p in network.named_parameters() if p.grad is None]
+    assert not unused  # or DistributedDataParallel would stop
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while compiling
+@pytest.mark.parametrize("training", [False, True])
+def test_compiles_in_one_graph(network, images, training):
+    network.train(training)
+    network.classifier[0].p = 0.0
+    layer = network.features[0]
+    for dropout in ("attention_dropout", "value_dropout"):
+        setattr(layer.attention, dropout, 0.0)
+    expected = network(images)
+    compiled = torch.compile(copy.deepcopy(network), fullgraph=True, backend="aot_eager")
+    actual = compiled(images)
+    torch.testing.assert_close(actual, expected)
+    actual.sum().backward()
+    expected.sum().backward()
+    reference = dict(network.named_parameters())
+    for name, parameter in compiled._orig_mod.named_parameters():
+        torch.testing.assert_close(parameter.grad, reference[name].grad, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # inductor's own
+def test_compiles_with_inductor(network, images):
+    network.eval()
+    expected = network(images)
+    actual = torch.compile(network, fullgraph=True)(images)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_exports_with_a_dynamic_batch(network, images):
+    network.eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own
+        program = torch.export.export(
+            network, (images,), dynamic_shapes={"x": {0: torch.export.Dim("batch", min=1, max=64)}}
+        )
+    for batch in (1, 5):
+        other = torch.rand(batch, 3, 16, 16)
+        torch.testing.assert_close(program.module()(other), network(other))
+
+
+def test_copies_and_pickles(network, images):
+    network.eval()
+    expected = network(images)
+    for copied in (copy.deepcopy(network), pickle.loads(pickle.dumps(network))):
+        assert torch.equal(copied(images), expected)
+        assert copied.features[0].attention.group is gsa.group("R4")
+
+
+def test_runs_under_bfloat16_autocast(network, images):
+    network.train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        features = network.features[0](images)
+        loss = network(images).float().logsumexp(-1).sum()
+    assert features.dtype == torch.bfloat16
+    loss.backward()
+    for name, parameter in network.features[0].named_parameters():
+        assert parameter.grad.dtype == torch.float32 and parameter.grad.isfinite().all(), name
+    network.eval()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = network.features[0](images)
+    full = network.features[0](images)
+    assert (low - full).norm() / full.norm() < 0.02
+
+
+def test_state_dict_is_the_same_in_train_and_eval_and_holds_only_parameters(network, images):
+    in_training = network.train().state_dict()
+    network(images)
+    in_eval = network.eval().state_dict()
+    assert list(in_training) == list(in_eval)
+    parameters = {name for name, _ in network.features[0].named_parameters()}
+    assert set(network.features[0].state_dict()) == parameters  # tables are rebuilt, not stored
+    other = Stem(64, form=network.features[0].attention.form)
+    other.load_state_dict(network.features[0].state_dict())
+    assert torch.equal(other.eval()(images), network.features[0](images))
+
+
+def test_changes_dtype(network, images):
+    network.eval()
+    expected = network(images)
+    doubled = network.double()(images.double())
+    assert doubled.dtype == torch.float64
+    torch.testing.assert_close(doubled.float(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_serves_samples_of_a_batch_independently(network):
+    network.eval()
+    images = torch.rand(3, 3, 16, 16)
+    together = network(images)
+    images[1] = torch.nan
+    apart = network(images)
+    assert apart[1].isnan().all() and torch.equal(apart[[0, 2]], together[[0, 2]])
+
+
+def test_empty_batches_pass():
+    assert Stem()(torch.rand(0, 3, 8, 8)).shape == (0, 16, 8, 8)
