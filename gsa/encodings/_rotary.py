@@ -34,7 +34,9 @@ class RotaryEncoding(Encoding):
 
     def __init__(self, group: Group, head_dim: int, poses: bool = True) -> None:
         if head_dim % 2:
-            raise ValueError(f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}")
+            raise ValueError(
+                f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}"
+            )
         super().__init__(group, head_dim)
         self.frequencies = nn.Parameter(_spiral(head_dim // 2))
         self.pose_vectors = nn.Parameter(torch.randn(group.order, head_dim)) if poses else None

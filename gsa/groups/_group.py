@@ -34,9 +34,7 @@ class Group:
         self.mirrored = mirrored
         self.order = rotations * (2 if mirrored else 1)
         self.matrices = torch.stack([_matrix(rotations, *self._split(g)) for g in range(self.order)])
-        self.product = torch.tensor(
-            [[self._multiply(g, h) for h in range(self.order)] for g in range(self.order)]
-        )
+        self.product = torch.tensor([[self._multiply(g, h) for h in range(self.order)] for g in range(self.order)])
         self.inverse = torch.tensor([self._invert(g) for g in range(self.order)])
 
     def _split(self, element: int) -> tuple[int, int]:

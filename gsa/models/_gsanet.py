@@ -1,6 +1,5 @@
 """Group self-attention networks."""
 
-import warnings
 from collections.abc import Sequence
 
 from torch import Tensor, nn

@@ -60,7 +60,9 @@ class SelfAttention(nn.Module):
         self.form = form
         self.attention_dropout, self.value_dropout = attention_dropout, value_dropout
         self.neighbourhood = Neighbourhood(neighbourhood, window)
-        self.encoding = encodings.encoding(encoding, self.group, head_dim, self.neighbourhood, poses=not self.lifts)
+        self.encoding = encodings.encoding(
+            encoding, self.group, head_dim, self.neighbourhood, poses=not self.lifts
+        )
         if isinstance(self.encoding, RotaryEncoding) and form == "summed" and not self.lifts:
             raise ValueError(
                 "a rotary encoding depends on output and key pose together and cannot serve form='summed'; "

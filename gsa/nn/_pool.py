@@ -61,7 +61,9 @@ class SpatialPool(nn.Module):
         if self.on_inexact == "allow" or (self.is_exact_on(height) and self.is_exact_on(width)):
             return
         wrong = height if not self.is_exact_on(height) else width
-        good = nearest_sizes(wrong, (n for n in range(self.kernel, wrong + self.kernel + self.stride + 1) if self.is_exact_on(n)))
+        good = nearest_sizes(
+            wrong, (n for n in range(self.kernel, wrong + self.kernel + self.stride + 1) if self.is_exact_on(n))
+        )
         message = (
             f"{self.kind} pooling {self.kernel}×{self.kernel} at stride {self.stride} is equivariant only on sides N "
             f"with (N − {self.kernel}) divisible by {self.stride}: got a {height}×{width} map; "

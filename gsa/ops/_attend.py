@@ -152,7 +152,9 @@ def _attend_backward(
 
 @_attend_backward.register_fake
 def _(grad, query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    return tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value, spatial, pose))
+    return tuple(
+        torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value, spatial, pose)
+    )
 
 
 def _save_inputs(ctx, inputs, output) -> None:
@@ -161,9 +163,7 @@ def _save_inputs(ctx, inputs, output) -> None:
 
 
 def _differentiate(ctx, grad: Tensor):
-    gradients = torch.ops.gsa.attend_backward(
-        grad, *ctx.saved_tensors, ctx.paired, ctx.dropout, ctx.backend
-    )
+    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.paired, ctx.dropout, ctx.backend)
     return (*gradients, None, None, None, None, None)
 
 

@@ -9,7 +9,7 @@ __all__ = ["dropped", "element_hash", "mix", "slice_hash"]
 def mix(x: Tensor) -> Tensor:
     """The 32-bit finaliser of MurmurHash3 (fmix32, Appleby), on int32 taken as unsigned.
 
-        x ^= x >> 16; x *= 0x85EBCA6B; x ^= x >> 13; x *= 0xC2B2AE35; x ^= x >> 16
+    x ^= x >> 16; x *= 0x85EBCA6B; x ^= x >> 13; x *= 0xC2B2AE35; x ^= x >> 16
     """
     x = (x >> 16).bitwise_and_(0xFFFF).bitwise_xor_(x).mul_(-0x7A143595)  # 0x85EBCA6B
     x = (x >> 13).bitwise_and_(0x7FFFF).bitwise_xor_(x).mul_(-0x3D4D51CB)  # 0xC2B2AE35

@@ -34,14 +34,10 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
     with torch.no_grad(), _evaluating(module):
         expected = module(x)
         _check_output(expected, group)
-        return {
-            g: relative_error(module(group.act(x, g)), _moved(expected, group, g)) for g in range(group.order)
-        }
+        return {g: relative_error(module(group.act(x, g)), _moved(expected, group, g)) for g in range(group.order)}
 
 
-def translation_error(
-    module: Callable[[Tensor], Tensor], x: Tensor, shift: tuple[int, int], margin: int
-) -> float:
+def translation_error(module: Callable[[Tensor], Tensor], x: Tensor, shift: tuple[int, int], margin: int) -> float:
     """How far Φ is from commuting with a translation, away from the border.
 
         ‖Φ(T x) − T Φ(x)‖ / ‖Φ(x)‖ over the pixels at least `margin` from the border

@@ -34,7 +34,9 @@ def picture(form, group="R4", height=8, width=8):
 
 
 def possible(kind, form, group="R4"):
-    return not (kind == "rotary" and form == "summed") and not (kind == "table" and not gsa.group(group).is_on_grid)
+    return not (kind == "rotary" and form == "summed") and not (
+        kind == "table" and not gsa.group(group).is_on_grid
+    )
 
 
 COMBINATIONS = [(kind, form) for kind in KINDS for form in FORMS if possible(kind, form)]
@@ -83,7 +85,9 @@ def test_a_window_keeps_no_permutation_but_a_constant_encoding_keeps_the_mirror_
 @pytest.mark.parametrize("kind, form", [(k, f) for k, f in COMBINATIONS if k not in ("table", "absolute")])
 @pytest.mark.parametrize("height, width", [(4, 6), (3, 7)])
 def test_global_attention_on_maps_that_are_not_square(kind, form, height, width):
-    assert_equivariant(layer(kind, form, "R4M", neighbourhood=None), picture(form, "R4M", height, width), gsa.group("R4M"))
+    assert_equivariant(
+        layer(kind, form, "R4M", neighbourhood=None), picture(form, "R4M", height, width), gsa.group("R4M")
+    )
 
 
 @pytest.mark.parametrize("kind, form", [(k, f) for k, f in COMBINATIONS if k not in ("constant", "absolute")])

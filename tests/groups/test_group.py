@@ -36,7 +36,12 @@ def test_group_laws_hold_for_all_elements(name):
 @pytest.mark.parametrize("name, order", [("Z2", 1), ("Z2M", 2), ("R4", 4), ("R16", 16), ("R4M", 8), ("R8M", 16)])
 def test_order_and_name(name, order):
     group = gsa.group(name)
-    assert (group.order, len(group), group.name, tuple(group.matrices.shape)) == (order, order, name, (order, 2, 2))
+    assert (group.order, len(group), group.name, tuple(group.matrices.shape)) == (
+        order,
+        order,
+        name,
+        (order, 2, 2),
+    )
 
 
 def test_only_mirrored_groups_of_more_than_two_rotations_do_not_commute():
@@ -85,7 +90,9 @@ def test_groups_survive_copies():
     assert pickle.loads(pickle.dumps(group)) is group and copy.deepcopy(group) is group
 
 
-@pytest.mark.parametrize("name, on_grid", [("Z2M", 2), ("R2", 2), ("R3", 1), ("R4M", 8), ("R8", 4), ("R8M", 8), ("R6", 2)])
+@pytest.mark.parametrize(
+    "name, on_grid", [("Z2M", 2), ("R2", 2), ("R3", 1), ("R4M", 8), ("R8", 4), ("R8M", 8), ("R6", 2)]
+)
 def test_grid_elements(name, on_grid):
     group = gsa.group(name)
     assert len(group.grid_elements) == on_grid

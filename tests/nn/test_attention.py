@@ -67,7 +67,9 @@ def test_images_that_do_not_fit_are_refused(shape):
 
 
 def test_an_image_smaller_than_the_window_sees_itself():
-    assert_equivariant(LiftingSelfAttention("R4", 1, 2, 2, 6, neighbourhood=9), torch.rand(1, 1, 3, 3), gsa.group("R4"))
+    assert_equivariant(
+        LiftingSelfAttention("R4", 1, 2, 2, 6, neighbourhood=9), torch.rand(1, 1, 3, 3), gsa.group("R4")
+    )
 
 
 def test_enough_hard_heads_compute_any_group_convolution(float64):
@@ -114,7 +116,9 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(layer(x), layer(x))
 
 
-@pytest.mark.parametrize("encoding, form", [("functional", "summed"), ("functional", "regular"), ("rotary", "regular")])
+@pytest.mark.parametrize(
+    "encoding, form", [("functional", "summed"), ("functional", "regular"), ("rotary", "regular")]
+)
 def test_recorded_maps_reproduce_where_each_pose_looks(encoding, form):
     """With values that tell the row of a key, the layer must return the mean row that its maps point to."""
     options = {"num_heads": 2, "head_dim": 6, "neighbourhood": 3, "encoding": encoding}
@@ -188,7 +192,9 @@ def test_pools_are_exact_on_the_sides_they_accept(kind, kernel, stride, side, fl
     assert pool(torch.randn(1, 2, 8, side, side)).shape[-1] == pool.output_size(side)
 
 
-@pytest.mark.parametrize("kernel, stride, side, good", [(2, 2, 7, "6 or 8"), (3, 2, 6, "5 or 7"), (2, 2, 1, "2"), (3, 3, 10, "9 or 12")])
+@pytest.mark.parametrize(
+    "kernel, stride, side, good", [(2, 2, 7, "6 or 8"), (3, 2, 6, "5 or 7"), (2, 2, 1, "2"), (3, 3, 10, "9 or 12")]
+)
 def test_pools_refuse_sides_that_lose_exactness(kernel, stride, side, good, float64):
     x = torch.randn(1, 2, 4, side, 12)
     with pytest.raises(ValueError, match=f"got a {side}×12 map; nearest sides that stay exact: {good}$"):

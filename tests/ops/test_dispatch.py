@@ -13,6 +13,7 @@ def calls(monkeypatch):
     """Names of the backends that run, in order."""
     names = []
     for name, backend in list(_registry._BACKENDS.items()):
+
         def forward(*arguments, name=name, original=backend.forward):
             names.append(name)
             return original(*arguments)

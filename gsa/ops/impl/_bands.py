@@ -100,16 +100,12 @@ class Band:
         (ty, tx), (ly, lx) = self.tile, self.grid
         rows = x[:, :, self.first : self.first + self.count]
         rows = F.pad(rows, (0, 0, 0, lx * tx - self.plan.width, 0, ly * ty - self.count))
-        return rearrange(
-            rows, "c a (ly ty) (lx tx) d -> c (ly lx) (a ty tx) d", ly=ly, lx=lx, ty=ty, tx=tx
-        )
+        return rearrange(rows, "c a (ly ty) (lx tx) d -> c (ly lx) (a ty tx) d", ly=ly, lx=lx, ty=ty, tx=tx)
 
     def paste(self, target: Tensor, tiles: Tensor) -> None:
         """Write [c, L, A·ty·tx, d] to the band's rows of [c, A, H, W, d]."""
         (ty, tx), (ly, lx) = self.tile, self.grid
-        rows = rearrange(
-            tiles, "c (ly lx) (a ty tx) d -> c a (ly ty) (lx tx) d", ly=ly, lx=lx, ty=ty, tx=tx
-        )
+        rows = rearrange(tiles, "c (ly lx) (a ty tx) d -> c a (ly ty) (lx tx) d", ly=ly, lx=lx, ty=ty, tx=tx)
         target[:, :, self.first : self.first + self.count] = rows[:, :, : self.count, : self.plan.width]
 
     def _key_rows(self) -> slice:
@@ -141,7 +137,16 @@ class Band:
         shape = (matrix.shape[0], self.tiles, key_poses, poses, ty, tx, *self.related)
         step_y, step_x = (0, 0) if self.plan.spans else (wx, 1)  # the window moves with the pixel
         pixel = ty * tx * row
-        strides = (self.tiles * poses * pixel, poses * pixel, wy * wx, pixel, tx * row + step_y, row + step_x, wx, 1)
+        strides = (
+            self.tiles * poses * pixel,
+            poses * pixel,
+            wy * wx,
+            pixel,
+            tx * row + step_y,
+            row + step_x,
+            wx,
+            1,
+        )
         return matrix.as_strided(shape, strides)
 
     def encodings(self, spatial: Tensor) -> Tensor:

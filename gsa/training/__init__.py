@@ -1,0 +1,5 @@
+"""Training with Lightning."""
+
+from gsa.training._classifier import Classifier
+
+__all__ = ["Classifier"]

@@ -1,0 +1,191 @@
+"""Networks: presets, parameter counts, exact invariance of the logits."""
+
+import copy
+
+import pytest
+import torch
+
+import gsa
+from gsa.models import GSANet
+
+# Parameters of the published networks (Romero & Cordonnier 2021, table 2, and as their public code builds them).
+PUBLISHED = {
+    "rotmnist_z2_sa": 44_368,
+    "rotmnist_r4_sa": 44_428,
+    "rotmnist_r8_sa": 44_508,
+    "rotmnist_r12_sa": 44_588,
+    "rotmnist_r16_sa": 44_668,
+    "cifar10_z2_sa": 2_990_000,
+    "cifar10_z2m_sa": 2_990_000,
+    "pcam_z2_sa": 205_660,
+    "pcam_r4_sa": 205_660,
+    "pcam_r8_sa": 205_660,
+    "pcam_r4m_sa": 205_660,
+}
+GRID = gsa.group("R4M")  # all eight symmetries of the pixel grid
+
+
+def count(network):
+    return sum(p.numel() for p in network.parameters())
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_within_two_percent_of_the_published(name):
+    assert abs(count(gsa.create_model(name)) / PUBLISHED[name] - 1) < 0.02
+
+
+def test_the_list_of_models():
+    assert gsa.list_models() == [*PUBLISHED, "digits_z2_sa", "digits_r4_sa", "digits_r8_sa"]
+
+
+def test_digits_networks_are_of_equal_size():
+    sizes = [count(gsa.create_model(f"digits_{g}_sa")) for g in ("z2", "r4", "r8")]
+    assert max(sizes) / min(sizes) < 1.02
+
+
+def contains(group, element):
+    """Whether an element of the grid's symmetries lies in a group."""
+    return any(torch.equal(GRID.matrices[element], m) for m in group.matrices)
+
+
+def assert_exactly_its_own_symmetries(network, images):
+    """Logits change by at most 1e-10 under the group's grid elements, by more than 1e-5 under all others."""
+    for element, error in gsa.symmetry.equivariance_error(network, images, GRID).items():
+        if contains(network.group, element):
+            assert error <= 1e-10, GRID.describe(element)
+        else:
+            assert error > 1e-5, GRID.describe(element)
+
+
+@pytest.mark.parametrize("form", ["summed", "regular"])
+@pytest.mark.parametrize("group", ["Z2M", "R4", "R8", "R12", "R16", "R4M", "R8M"])
+def test_rotmnist_networks_keep_exactly_their_own_symmetries(group, form, float64):
+    network = gsa.create_model("rotmnist_r4_sa", group=group, form=form)
+    assert_exactly_its_own_symmetries(network, torch.rand(1, 1, 28, 28))
+
+
+@pytest.mark.parametrize(
+    "name, side", [("cifar10_z2m_sa", 32), ("pcam_r4_sa", 96), ("pcam_r4m_sa", 96), ("pcam_r8_sa", 96)]
+)
+def test_cifar_and_pcam_networks_keep_exactly_their_own_symmetries(name, side, float64):
+    network = gsa.create_model(name)
+    assert_exactly_its_own_symmetries(network, torch.rand(1, network.lifting.in_channels, side, side))
+
+
+@pytest.mark.parametrize("name", ["digits_z2_sa", "digits_r4_sa", "digits_r8_sa"])
+def test_digits_networks_keep_exactly_their_own_symmetries(name, float64):
+    network = gsa.create_model(name)
+    network(torch.rand(8, 1, 16, 16))  # running statistics
+    assert_exactly_its_own_symmetries(network, torch.rand(2, 1, 16, 16))
+
+
+@pytest.mark.parametrize("encoding", ["fourier", "table", "rotary", "constant", "absolute"])
+def test_every_encoding_in_a_network(encoding, float64):
+    network = gsa.create_model("digits_r4_sa", encoding=encoding, form="regular")
+    errors = gsa.symmetry.equivariance_error(network, torch.rand(1, 1, 16, 16), network.group)
+    assert (max(errors.values()) < 1e-10) == (encoding != "absolute")
+
+
+def test_the_published_pool_of_pcam_loses_exactness(float64):
+    """Planted failure: a 2×2 pool of the last 7×7 map, as in public code, leaves out a row and a column."""
+    published = gsa.create_model("pcam_r4_sa", pools=(2, 2, 2, 2), on_inexact="allow")
+    errors = gsa.symmetry.equivariance_error(published, torch.rand(1, 3, 96, 96), published.group)
+    assert min(errors[g] for g in (1, 2, 3)) > 1e-6
+    with pytest.raises(
+        ValueError, match="96×96 images, and 96 is not such a side; nearest ones that are: 88 or 104"
+    ):
+        gsa.create_model("pcam_r4_sa", pools=(2, 2, 2, 2))(torch.rand(1, 3, 96, 96))
+
+
+def test_sizes_that_lose_exactness_are_refused_with_the_nearest_that_do_not():
+    network = gsa.create_model("rotmnist_r4_sa")
+    with pytest.raises(
+        ValueError, match="got 28×29 images, and 29 is not such a side; nearest ones that are: 28 or 30"
+    ):
+        network(torch.rand(1, 1, 28, 29))
+    assert gsa.create_model("rotmnist_z2_sa")(torch.rand(1, 1, 28, 29)).shape == (1, 10)  # nothing to lose
+    with pytest.warns(UserWarning, match="stay exact"):
+        gsa.create_model("digits_r4_sa", on_inexact="warn")(torch.rand(2, 1, 17, 17))
+    assert network.side_after(28) == 4 and network.side_after(29) is None
+
+
+def test_images_that_are_not_square(float64):
+    network = gsa.create_model("digits_r4_sa")
+    errors = gsa.symmetry.equivariance_error(network, torch.rand(1, 1, 16, 20), network.group)
+    assert max(errors.values()) < 1e-10
+
+
+def test_features_and_head_compose_to_the_network():
+    network = gsa.create_model("rotmnist_r4_sa").eval()
+    images = torch.rand(2, 1, 28, 28)
+    features = network.forward_features(images)
+    assert features.shape == (2, network.num_features, 4, 4, 4)
+    assert torch.equal(network.forward_head(features), network(images))
+
+
+@pytest.mark.parametrize("pixels", ["sum", "mean", "max"])
+@pytest.mark.parametrize("poses", ["max", "mean"])
+def test_heads_are_invariant(pixels, poses, float64):
+    network = gsa.create_model("digits_r4_sa", pixels=pixels, poses=poses)
+    assert_exactly_its_own_symmetries(network, torch.rand(1, 1, 16, 16))
+
+
+def test_concatenating_pixels_is_not_invariant(float64):
+    """Planted failure: a head that gives every pixel its own weights."""
+    network = gsa.create_model("digits_r4_sa")
+    network.forward_head = lambda features: (
+        features.amax(2).flatten(1) @ torch.randn(features[0, :, 0].numel(), 10)
+    )
+    with pytest.raises(AssertionError, match="GSANet is not equivariant"):
+        gsa.symmetry.assert_equivariant(network, torch.rand(1, 1, 16, 16), network.group)
+
+
+def test_keywords_reach_the_network():
+    network = gsa.create_model("rotmnist_r4_sa", group="Z2M", neighbourhood=3, form="regular", num_classes=3)
+    block = network.stages[0][0]
+    layer = block.attention[2]
+    assert (network.group.name, layer.neighbourhood.size, layer.form) == ("Z2M", 3, "regular")
+    assert network(torch.rand(1, 1, 28, 28)).shape == (1, 3)
+
+
+def test_unknown_keywords_and_names_are_refused_with_the_nearest():
+    with pytest.raises(TypeError, match=r"no keyword 'neighborhood' \(did you mean 'neighbourhood'\?\)"):
+        gsa.create_model("rotmnist_r4_sa", neighborhood=3)
+    with pytest.raises(ValueError, match=r"unknown network 'rotmnist_r44_sa' \(did you mean 'rotmnist_r4_sa'\?\)"):
+        gsa.create_model("rotmnist_r44_sa")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"crops": (1,)}, r"one entry a block \(5\), but got 1"),
+        ({"pools": (2,)}, "one entry a stage, but got 2, 2 and 1"),
+        ({"blocks": (0, 5), "expansion": (2, 1)}, "without blocks cannot expand"),
+        ({"pixels": "median"}, "pixels must be one of"),
+        ({"poses": "sum"}, "poses must be one of"),
+        ({"norm": "layer"}, "norm must be one of"),
+        ({"encoding": "rotary"}, "cannot serve form='summed'"),
+        ({"neighbourhood": 6}, "odd number"),
+    ],
+)
+def test_networks_refuse_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        gsa.create_model("rotmnist_r4_sa", **options)
+
+
+def test_every_parameter_learns_but_the_key_bias():
+    """All gradients are non-zero, except that of key biases, which cancel in the softmax."""
+    network = gsa.create_model("digits_r4_sa")
+    network(torch.rand(4, 1, 16, 16)).logsumexp(-1).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("kind", ["functional", "rotary"])
+def test_copies_and_state(kind):
+    network = gsa.create_model("digits_r4_sa", encoding=kind, form="regular").eval()
+    images = torch.rand(2, 1, 16, 16)
+    twin: GSANet = gsa.create_model("digits_r4_sa", encoding=kind, form="regular").eval()
+    twin.load_state_dict(network.state_dict())
+    assert torch.equal(twin(images), network(images))
+    assert torch.equal(copy.deepcopy(network)(images), network(images))

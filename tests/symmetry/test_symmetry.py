@@ -1,0 +1,110 @@
+"""The measures themselves: known errors are reported, planted failures caught, claims kept apart."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.symmetry import assert_equivariant, equivariance_error, permutation_error, translation_error
+
+R4 = gsa.group("R4")
+
+
+def test_errors_are_the_formula():
+    """Φ(x) = x + w with w on one pixel: ‖L_g w − w‖ = √2‖w‖ when g moves the pixel."""
+    x = torch.rand(1, 1, 4, 4, dtype=torch.float64)
+    spot = torch.zeros_like(x)
+    spot[..., 0, 0] = 3
+    errors = equivariance_error(lambda x: x + spot, x, R4)
+    expected = math.sqrt(2) * 3 / (x + spot).norm().item()
+    assert errors[0] == 0
+    assert all(abs(errors[g] - expected) < 1e-12 for g in (1, 2, 3))
+
+
+def test_the_output_says_what_the_action_means():
+    image = torch.rand(2, 3, 6, 6)
+    feature = torch.rand(2, 3, 4, 6, 6)
+    for invariant in (lambda x: x.flatten(2).sum(-1), lambda x: x.flatten(2).amax(-1)):
+        assert max(equivariance_error(invariant, image, R4).values()) < 1e-6
+        assert max(equivariance_error(invariant, feature, R4).values()) < 1e-6
+    assert max(equivariance_error(torch.relu, image, R4).values()) == 0
+    assert max(equivariance_error(torch.relu, feature, R4).values()) == 0
+    assert max(equivariance_error(lambda x: x.amax(2), feature, R4).values()) == 0
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
+def test_other_outputs_are_refused(shape):
+    with pytest.raises(ValueError, match=r"the output must be \[B, K\] \(invariant\)"):
+        equivariance_error(lambda x: torch.rand(shape), torch.rand(1, 1, 4, 4), R4)
+
+
+def test_a_convolution_is_equivariant_to_translations_only():
+    convolution, x = nn.Conv2d(1, 2, 3, padding=1).double(), torch.rand(1, 1, 9, 9, dtype=torch.float64)
+    assert translation_error(convolution, x, (2, -1), margin=3) < 1e-14
+    assert translation_error(convolution, x, (2, -1), margin=0) > 1e-3  # the border is seen
+    with pytest.raises(AssertionError, match="Conv2d is not equivariant under 90°, 180°, 270°"):
+        assert_equivariant(convolution, x, R4)
+
+
+def test_a_permuted_pose_axis_is_caught():
+    """Planted failure: poses in another order pass as a set, and fail as a feature of the group."""
+    layer = gsa.nn.LiftingSelfAttention(R4, 1, 2, 2, 6, 3).double()
+    x = torch.rand(1, 1, 6, 6, dtype=torch.float64)
+    assert_equivariant(layer, x, R4)
+    with pytest.raises(AssertionError, match="not equivariant under 90°, 270°"):
+        assert_equivariant(lambda x: layer(x)[:, :, [0, 3, 2, 1]], x, R4)
+
+
+def test_exact_and_sampled_claims_are_kept_apart():
+    group = gsa.group("R8")
+    layer = gsa.nn.LiftingSelfAttention(group, 1, 2, 2, 6, 3).double()
+    report = assert_equivariant(layer, torch.rand(1, 1, 9, 9, dtype=torch.float64), group)
+    assert list(report.exact) == [0, 2, 4, 6] and list(report.sampled) == [1, 3, 5, 7]
+    assert max(report.exact.values()) < 1e-10 < 1e-3 < min(report.sampled.values())
+    text = str(report)
+    assert text.count("exact\n") + text.endswith("exact") == 4 and text.count("sampled") == 4
+    assert "45°" in text and "too large" not in text
+
+
+def test_the_failure_names_elements_and_shows_all_errors():
+    with pytest.raises(AssertionError) as failure:
+        assert_equivariant(nn.Flatten(), torch.rand(1, 1, 3, 3), gsa.group("R4M"))
+    text = str(failure.value)
+    assert text.startswith("Flatten is not equivariant under 90°") and text.count("too large") == 7
+    assert "mirror, then 180°" in text
+
+
+def test_nan_is_not_a_success():
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(lambda x: x * torch.nan, torch.rand(1, 1, 4, 4), R4)
+
+
+def test_the_tolerance_follows_the_dtype_and_can_be_given():
+    x = torch.rand(1, 1, 8, 8)
+    almost = lambda x: x + 1e-4 * torch.arange(8.0)  # noqa: E731
+    with pytest.raises(AssertionError):
+        assert_equivariant(almost, x, R4)
+    assert assert_equivariant(almost, x, R4, tolerance=1e-2).tolerance == 1e-2
+
+
+def test_measuring_happens_in_eval_mode_and_leaves_every_mode_as_it_was():
+    module = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm2d(1))
+    module[1].eval()
+    assert max(equivariance_error(module, torch.rand(1, 1, 4, 4), R4).values()) < 1e-6
+    assert module.training and module[0].training and not module[1].training
+
+
+def test_permutations():
+    x, permutation = torch.rand(1, 2, 3, 4), torch.randperm(12)
+    assert permutation_error(torch.relu, x, permutation) == 0
+    assert permutation_error(lambda x: x.flatten(2).sum(-1), x, permutation) < 1e-6
+    assert permutation_error(lambda x: x.cumsum(-1), x, permutation) > 1e-2
+
+
+def test_margins_and_sizes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="a margin of 4 leaves nothing of a 8×9 map"):
+        translation_error(torch.relu, torch.rand(1, 1, 8, 9), (1, 1), margin=4)
+    with pytest.raises(ValueError, match="must keep the 8×8 pixels"):
+        translation_error(nn.MaxPool2d(2), torch.rand(1, 1, 8, 8), (1, 1), margin=1)

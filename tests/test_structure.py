@@ -1,0 +1,104 @@
+"""The house: imports point one way, files and functions stay small, `import gsa` stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gsa
+
+ROOT = Path(gsa.__file__).parent.parent
+PACKAGE = ROOT / "gsa"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Each part may import from these parts of the package, and from itself.
+ARROWS = {
+    "groups": set(),
+    "ops": set(),
+    "data": {"groups"},
+    "encodings": {"groups"},
+    "symmetry": {"groups"},
+    "nn": {"groups", "encodings", "ops"},
+    "models": {"groups", "encodings", "nn"},
+    "viz": {"groups", "symmetry"},
+    "training": {"symmetry", "viz"},
+    "__init__": {"groups", "encodings", "ops", "nn", "models", "symmetry"},
+}
+
+
+def imported_parts(tree: ast.AST) -> set[str]:
+    """Parts of gsa that a file imports, at its top or inside functions."""
+    parts = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names = [f"gsa.{alias.name}" for alias in node.names] if node.module == "gsa" else [node.module]
+        else:
+            continue
+        parts |= {name.split(".")[1] for name in names if name.startswith("gsa.")}
+    return parts
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def offences(path: Path, tree: ast.AST) -> set[str]:
+    part = part_of(path)
+    return imported_parts(tree) - ARROWS[part] - {part}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    assert not offences(path, ast.parse(path.read_text()))
+
+
+def test_an_import_against_the_arrows_is_caught():
+    for line in ("import gsa.models", "from gsa import nn", "def f():\n    from gsa.nn import norm"):
+        assert offences(PACKAGE / "groups" / "_planted.py", ast.parse(line))
+
+
+def test_implementations_of_the_op_do_not_import_one_another():
+    for path in (PACKAGE / "ops" / "impl").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        modules = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+        others = {f"gsa.ops.impl.{p.stem}" for p in path.parent.glob("[!_]*.py")} - {f"gsa.ops.impl.{path.stem}"}
+        assert not modules & others
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_small_and_documented(path):
+    source = path.read_text()
+    assert len(source.splitlines()) <= 300
+    tree = ast.parse(source)
+    assert ast.get_docstring(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, ast.FunctionDef):
+                body = node.end_lineno - node.body[0].lineno + 1
+                if ast.get_docstring(node):
+                    body -= node.body[0].end_lineno - node.body[0].lineno + 1
+                assert body <= 60, node.name
+            public = not node.name.startswith("_") and node in tree.body
+            assert not public or ast.get_docstring(node) or isinstance(node, ast.FunctionDef), node.name
+
+
+def test_public_names_exist_and_are_documented():
+    for module in (gsa, gsa.groups, gsa.encodings, gsa.ops, gsa.nn, gsa.models, gsa.symmetry):
+        for name in module.__all__:
+            assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
+
+
+def test_importing_gsa_is_light():
+    heavy = ["lightning", "hydra", "wandb", "triton", "matplotlib", "sklearn", "torchvision"]
+    code = f"import sys, gsa; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_changelog_knows_this_version():
+    assert f"## {gsa.__version__}" in (ROOT / "CHANGELOG.md").read_text()
