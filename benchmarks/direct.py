@@ -25,7 +25,7 @@ def attend(
     dropout: float = 0.0,
 ) -> Tensor:
     """Arguments and result of `gsa.ops.attend`."""
-    batch, heads, _, height, width, head_dim = query.shape
+    height, width, head_dim = query.shape[3:]
     query = query * head_dim**-0.5
     content = torch.einsum("beqyxd,bemyxod->beqyxmo", query, _unfold(key, window))
     content = content + torch.einsum("beqyxd,qmd->beqyxm", query, pose)[..., None]

@@ -30,9 +30,10 @@ class FunctionalEncoding(AdditiveEncoding):
     def __init__(self, group: Group, head_dim: int, poses: bool = True, hidden: int = 16) -> None:
         share = head_dim // (3 if poses else 2)
         if share < 1:
+            parts = "rows, columns and poses" if poses else "rows and columns"
             raise ValueError(
-                f"a functional encoding splits head_dim into {'rows, columns and poses' if poses else 'rows and columns'}: "
-                f"it must be at least {3 if poses else 2}, but got {head_dim}"
+                f"a functional encoding splits head_dim into {parts}: it must be at least {3 if poses else 2}, "
+                f"but got {head_dim}"
             )
         super().__init__(group, head_dim, pose_dim=head_dim - 2 * share if poses else 0)
         self.row = _coordinate_network(hidden, share)

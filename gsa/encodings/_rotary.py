@@ -34,9 +34,7 @@ class RotaryEncoding(Encoding):
 
     def __init__(self, group: Group, head_dim: int, poses: bool = True) -> None:
         if head_dim % 2:
-            raise ValueError(
-                f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}"
-            )
+            raise ValueError(f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}")
         super().__init__(group, head_dim)
         self.frequencies = nn.Parameter(_spiral(head_dim // 2))
         self.pose_vectors = nn.Parameter(torch.randn(group.order, head_dim)) if poses else None
@@ -48,10 +46,8 @@ class RotaryEncoding(Encoding):
         phase = self._acted(positions) @ self.frequencies.T  # [|H|, H, W, d/2]
         phase = rearrange(phase, "p y x f -> p 1 1 y x f").to(query.dtype)
 
-        if query.shape[2] == 1:  # lifting: the same query for every output pose
-            query = query[:, None]
-        else:
-            query = rearrange(query, "b e p y x d -> b p e 1 y x d")
+        # Lifting has one query for all output poses; a group layer has one for each.
+        query = rearrange(query, "b e p y x d -> b p e 1 y x d")
         key = key[:, None]
         if self.pose_vectors is not None and key.shape[3] == self.group.order:
             key = key + rearrange(self.pose_vectors[self.relative_pose].to(key.dtype), "p m d -> p 1 m 1 1 d")

@@ -32,9 +32,7 @@ def create_model(name: str, **overrides) -> nn.Module:
     known = inspect.signature(GSANet).parameters
     for keyword in overrides:
         if keyword not in known:
-            raise TypeError(
-                f"{name} has no keyword {keyword!r}{_suggestion(keyword, known)}; it has {list(known)}"
-            )
+            raise TypeError(f"{name} has no keyword {keyword!r}{_suggestion(keyword, known)}; it has {list(known)}")
     return GSANet(**{**PRESETS[name], **overrides})
 
 

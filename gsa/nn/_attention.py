@@ -60,9 +60,7 @@ class SelfAttention(nn.Module):
         self.form = form
         self.attention_dropout, self.value_dropout = attention_dropout, value_dropout
         self.neighbourhood = Neighbourhood(neighbourhood, window)
-        self.encoding = encodings.encoding(
-            encoding, self.group, head_dim, self.neighbourhood, poses=not self.lifts
-        )
+        self.encoding = encodings.encoding(encoding, self.group, head_dim, self.neighbourhood, poses=not self.lifts)
         if isinstance(self.encoding, RotaryEncoding) and form == "summed" and not self.lifts:
             raise ValueError(
                 "a rotary encoding depends on output and key pose together and cannot serve form='summed'; "
@@ -107,9 +105,7 @@ class SelfAttention(nn.Module):
         if self.lifts:
             features = features.unsqueeze(2)
         projected = self.query_key_value(features.movedim(1, -1))
-        query, key, value = rearrange(
-            projected, "b p y x (three e d) -> three b e p y x d", three=3, e=self.num_heads
-        )
+        query, key, value = rearrange(projected, "b p y x (three e d) -> three b e p y x d", three=3, e=self.num_heads)
         window = self.neighbourhood.mask(*features.shape[-2:], features.device)
         return *self.encoding(query, key, value, self.neighbourhood), window
 

@@ -38,7 +38,7 @@ class AttentionBlock(nn.Module):
         crop: int = 0,
         dropout: float = 0.0,
         norm: str = "sample",
-        **attention: int | float | str | None | Encoding,
+        **attention: int | float | str | Encoding | None,
     ) -> None:
         super().__init__()
         self.crop = crop

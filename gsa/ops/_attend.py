@@ -118,9 +118,7 @@ def _attend(
 ) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
         return (
-            _registry.get(backend)
-            .forward(query, key, value, spatial, pose, window, seed, paired, dropout)
-            .contiguous()
+            _registry.get(backend).forward(query, key, value, spatial, pose, window, seed, paired, dropout).contiguous()
         )
 
 
@@ -145,16 +143,12 @@ def _attend_backward(
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     with torch.autocast(query.device.type, enabled=False):
-        return _registry.get(backend).backward(
-            grad, query, key, value, spatial, pose, window, seed, paired, dropout
-        )
+        return _registry.get(backend).backward(grad, query, key, value, spatial, pose, window, seed, paired, dropout)
 
 
 @_attend_backward.register_fake
 def _(grad, query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    return tuple(
-        torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value, spatial, pose)
-    )
+    return tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value, spatial, pose))
 
 
 def _save_inputs(ctx, inputs, output) -> None:

@@ -68,10 +68,6 @@ def assert_equivariant(
     report = SymmetryReport(group, exact, sampled, tolerance)
     if report.failures:
         names = ", ".join(group.describe(g) for g in report.failures)
-        kind = (
-            type(module).__name__
-            if isinstance(module, torch.nn.Module)
-            else getattr(module, "__name__", "function")
-        )
+        kind = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "function")
         raise AssertionError(f"{kind} is not equivariant under {names}\n{report}")
     return report

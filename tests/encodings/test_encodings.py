@@ -34,9 +34,7 @@ def picture(form, group="R4", height=8, width=8):
 
 
 def possible(kind, form, group="R4"):
-    return not (kind == "rotary" and form == "summed") and not (
-        kind == "table" and not gsa.group(group).is_on_grid
-    )
+    return not (kind == "rotary" and form == "summed") and not (kind == "table" and not gsa.group(group).is_on_grid)
 
 
 COMBINATIONS = [(kind, form) for kind in KINDS for form in FORMS if possible(kind, form)]

@@ -91,9 +91,7 @@ def test_the_published_pool_of_pcam_loses_exactness(float64):
     published = gsa.create_model("pcam_r4_sa", pools=(2, 2, 2, 2), on_inexact="allow")
     errors = gsa.symmetry.equivariance_error(published, torch.rand(1, 3, 96, 96), published.group)
     assert min(errors[g] for g in (1, 2, 3)) > 1e-6
-    with pytest.raises(
-        ValueError, match="96×96 images, and 96 is not such a side; nearest ones that are: 88 or 104"
-    ):
+    with pytest.raises(ValueError, match="96×96 images, and 96 is not such a side; nearest ones that are: 88 or 104"):
         gsa.create_model("pcam_r4_sa", pools=(2, 2, 2, 2))(torch.rand(1, 3, 96, 96))
 
 
@@ -133,9 +131,7 @@ def test_heads_are_invariant(pixels, poses, float64):
 def test_concatenating_pixels_is_not_invariant(float64):
     """Planted failure: a head that gives every pixel its own weights."""
     network = gsa.create_model("digits_r4_sa")
-    network.forward_head = lambda features: (
-        features.amax(2).flatten(1) @ torch.randn(features[0, :, 0].numel(), 10)
-    )
+    network.forward_head = lambda features: features.amax(2).flatten(1) @ torch.randn(features[0, :, 0].numel(), 10)
     with pytest.raises(AssertionError, match="GSANet is not equivariant"):
         gsa.symmetry.assert_equivariant(network, torch.rand(1, 1, 16, 16), network.group)
 

@@ -67,9 +67,7 @@ def test_images_that_do_not_fit_are_refused(shape):
 
 
 def test_an_image_smaller_than_the_window_sees_itself():
-    assert_equivariant(
-        LiftingSelfAttention("R4", 1, 2, 2, 6, neighbourhood=9), torch.rand(1, 1, 3, 3), gsa.group("R4")
-    )
+    assert_equivariant(LiftingSelfAttention("R4", 1, 2, 2, 6, neighbourhood=9), torch.rand(1, 1, 3, 3), gsa.group("R4"))
 
 
 def test_enough_hard_heads_compute_any_group_convolution(float64):
@@ -116,9 +114,7 @@ def test_dropout_acts_in_training_only():
     assert torch.equal(layer(x), layer(x))
 
 
-@pytest.mark.parametrize(
-    "encoding, form", [("functional", "summed"), ("functional", "regular"), ("rotary", "regular")]
-)
+@pytest.mark.parametrize("encoding, form", [("functional", "summed"), ("functional", "regular"), ("rotary", "regular")])
 def test_recorded_maps_reproduce_where_each_pose_looks(encoding, form):
     """With values that tell the row of a key, the layer must return the mean row that its maps point to."""
     options = {"num_heads": 2, "head_dim": 6, "neighbourhood": 3, "encoding": encoding}

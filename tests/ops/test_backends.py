@@ -58,9 +58,7 @@ def test_many_chunks_equal_one(backend, monkeypatch):
         five, window, form = tensors("summed", map_)
         expected, gradients, cotangent = run(five, window, form, "reference", dropout=0.2, seed=torch.tensor(3))
         monkeypatch.setitem(tiled._CHUNK, "cpu", 64)
-        actual, actual_gradients, _ = run(
-            five, window, form, backend, cotangent, dropout=0.2, seed=torch.tensor(3)
-        )
+        actual, actual_gradients, _ = run(five, window, form, backend, cotangent, dropout=0.2, seed=torch.tensor(3))
         for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
             assert largest_error(a, b) < 1e-10
 
@@ -77,9 +75,7 @@ def test_gradcheck_to_second_order(backend, poses):
     assert torch.autograd.gradgradcheck(function, five)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:The .grad attribute of a Tensor that is not a leaf"
-)  # torch's own, in its check
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, in its check
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
 @pytest.mark.parametrize("backend", ops.backends())
 def test_opcheck(backend, poses):
@@ -140,7 +136,7 @@ def test_low_precision_within_its_budget(backend, dtype, budget):
 def test_a_wrong_gradient_is_caught():
     """Planted failure: the comparison above sees an encoding that is read in the wrong order."""
     five, window, form = tensors("regular", "square")
-    expected, gradients, cotangent = run(five, window, form, "reference")
+    expected, _, _ = run(five, window, form, "reference")
     mirrored = [*five[:3], five[3].flip(1), five[4]]
     actual = ops.attend(*mirrored, window.flip(0), form=form, backend="tiled")
     assert largest_error(actual, expected) > 1e-3

@@ -46,8 +46,7 @@ def test_the_mean_over_seeds_is_the_result_without_dropout(backend, poses):
     five, window, form = tensors(poses, "square")
     clean = ops.attend(*five, window, form=form, backend=backend)
     mean = sum(
-        ops.attend(*five, window, form=form, dropout=0.2, seed=torch.tensor(s), backend=backend)
-        for s in range(400)
+        ops.attend(*five, window, form=form, dropout=0.2, seed=torch.tensor(s), backend=backend) for s in range(400)
     )
     assert ((mean / 400 - clean).norm() / clean.norm()).item() < 0.06
 

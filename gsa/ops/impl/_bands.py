@@ -122,7 +122,7 @@ class Band:
     def add_patches(self, target: Tensor, patches: Tensor) -> None:
         """The adjoint of `patches`: add [c, L, M·wy·wx, d] to the padded [c, M, H′, W′, d]."""
         rows = target[:, :, self._key_rows()]
-        count, poses, height, width, _ = rows.shape
+        poses, height, width = rows.shape[1:4]
         (wy, wx), (ty, tx) = self.patch, self.tile
         columns = rearrange(patches, "c l (m wy wx) d -> c (m d wy wx) l", m=poses, wy=wy, wx=wx)
         folded = F.fold(columns, (height, width), (wy, wx), stride=(ty, tx))
@@ -214,7 +214,7 @@ class Band:
 
     def _pixels(self) -> tuple[Tensor, Tensor]:
         """Rows and columns of all queries: int32, broadcastable to [L, 1, 1, ty, tx, 1, 1]."""
-        (ty, tx), (ly, lx) = self.tile, self.grid
+        (ty, tx), lx = self.tile, self.grid[1]
         tile = torch.arange(self.tiles, dtype=torch.int32, device=self.device).view(-1, 1, 1, 1, 1, 1, 1)
         inner_y, inner_x = self._count(ty, 0)[..., None, None], self._count(tx, 1)[..., None, None]
         return self.first + tile // lx * ty + inner_y, tile % lx * tx + inner_x

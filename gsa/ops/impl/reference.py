@@ -99,9 +99,9 @@ def _dropped(attention: Tensor, seed: Tensor, paired: bool, dropout: float) -> T
         return torch.arange(n, dtype=torch.int32, device=attention.device).view(n, *after)
 
     pair = count(poses * second, 1, 1).view(poses, second, 1, 1)
-    element = element_hash(
-        pair, count(height * width, 1), count(rows * columns), height * width, rows * columns
-    ).view(poses, second, height, width, rows, columns)
+    element = element_hash(pair, count(height * width, 1), count(rows * columns), height * width, rows * columns).view(
+        poses, second, height, width, rows, columns
+    )
     element = element.permute(0, 2, 3, 1, 4, 5) if paired else element.unsqueeze(4)
     slices = slice_hash(seed, 0, batch * heads).view(batch, heads, *[1] * (attention.ndim - 2))
     return dropped(element, slices, dropout)

@@ -130,9 +130,7 @@ class _Work:
             pair = torch.arange(poses * count, dtype=torch.int32, device=self.query.device).view(poses, count)
             pair = (pair.T if self.paired else pair)[:, :, None, None, None, None]  # [M, P] or [P, Q]
             pixel, offset = band.positions()
-            self.element = element_hash(
-                pair, pixel, offset, self.plan.height * self.plan.width, self.window.numel()
-            )
+            self.element = element_hash(pair, pixel, offset, self.plan.height * self.plan.width, self.window.numel())
 
     def weigh(self, band: Band, part: slice) -> "_Stages":
         """Both stages of the softmax for a run of slices of a band."""
