@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from gsa import groups
-from gsa.encodings import Encoding
 from gsa.groups import Group
 from gsa.nn import AttentionBlock, LiftingSelfAttention, PointwiseLinear, SpatialPool
 from gsa.nn import norm as make_norm
@@ -66,7 +65,7 @@ class GSANet(nn.Module):
         head_dim: int | None = None,
         neighbourhood: int | None = 5,
         window: str = "square",
-        encoding: str | Encoding = "functional",
+        encoding: str = "functional",
         form: str = "summed",
         norm: str = "sample",
         lifted_norm: bool = False,

@@ -37,7 +37,7 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
         return {g: relative_error(module(group.act(x, g)), _moved(expected, group, g)) for g in range(group.order)}
 
 
-def translation_error(module: Callable[[Tensor], Tensor], x: Tensor, shift: tuple[int, int], margin: int) -> float:
+def translation_error(module: Callable[[Tensor], Tensor], x: Tensor, shift: int | tuple[int, int], margin: int) -> float:
     """How far Φ is from commuting with a translation, away from the border.
 
         ‖Φ(T x) − T Φ(x)‖ / ‖Φ(x)‖ over the pixels at least `margin` from the border
@@ -46,12 +46,13 @@ def translation_error(module: Callable[[Tensor], Tensor], x: Tensor, shift: tupl
         module: Φ; its output keeps H and W, or is 2-D (then it must be invariant, which only a picture with an empty
             border can show).
         x: image or feature, [..., H, W].
-        shift: pixels (down, right); what leaves on one side comes in on the other.
+        shift: pixels (down, right), or one number for both; what leaves on one side comes in on the other.
         margin: at least the shift and the reach of Φ, or the border is seen.
 
     Raises:
         ValueError: the margin leaves nothing, or the output has another size.
     """
+    shift = (shift, shift) if isinstance(shift, int) else shift
     height, width = x.shape[-2:]
     if 2 * margin >= min(height, width) or margin < 0:
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
