@@ -56,6 +56,8 @@ def memory_growth(options: argparse.Namespace, backend: str) -> float:
 
 def main(options: argparse.Namespace) -> None:
     backends = ["direct", *(name for name in gsa.ops.backends() if name != "reference")]
+    # First of all: a child starts with its parent's peak, so the parent must not have worked yet.
+    growth = {backend: memory_growth(options, backend) for backend in backends}
     steps = {backend: make_step(options, backend) for backend in backends}
     for step in steps.values():
         step()  # allocations and compilations of the first step do not count
@@ -63,7 +65,6 @@ def main(options: argparse.Namespace) -> None:
     for _ in range(options.repeats):
         for backend, step in steps.items():
             times[backend].append(step())
-    growth = {backend: memory_growth(options, backend) for backend in backends}
 
     lines = [
         f"One training step of the RotMNIST {options.group} network: {options.form} form, "

@@ -1,79 +1,96 @@
-"""How symmetry survives between pixels: the drift of R8 and R16 at 45° and 22.5°, with depth, against R4's.
+"""What is left of symmetry between the pixels: R8 and R16 at 45° and 22.5°, with depth, against R4.
 
     python benchmarks/symmetry.py
 
-Quarter turns are exact and measured as such. Other angles are *sampled*: the picture itself is turned by bilinear
-interpolation, so the table shows what the picture loses together with what the network adds. Each network has random
-weights; the pictures are scikit-learn's digits, turned about their centre.
+Quarter turns are exact and shown as such. Other angles are *sampled*: the picture itself is turned by bilinear
+interpolation and the feature it is compared with too, so a figure holds what sampling loses and what the network adds.
+Networks have random weights; the pictures are scikit-learn's digits on an empty background.
 
-The drift at a depth is the relative change of the feature averaged over pixels and poses, which an ideal network
-would leave unchanged at every angle of its group:  ‖p(Φ(L_g x)) − p(Φ(x))‖ / ‖p(Φ(x)) − mean over digits‖.
+The error at a depth is ‖Φ(L_g x) − L_g Φ(x)‖ / ‖Φ(x)‖ inside the largest disk of the map, that of the logits their
+relative change. A group without the angle has no pose to go to: there L_g moves the pixels and leaves the poses.
 """
 
 import torch
 from _machine import save
-from torch import nn
+from torch import Tensor, nn
 
 import gsa
 from gsa.data import turned_digits
+from gsa.groups import act_on_plane
 from gsa.nn import AttentionBlock, LiftingSelfAttention, SpatialPool
+from gsa.symmetry import relative_error
 
-NETWORKS = 5
-SIZE = 28
-CASES = [("R4", 90.0), ("R4", 45.0), ("R4", 22.5), ("R8", 90.0), ("R8", 45.0), ("R8", 22.5)]
-CASES += [("R16", 90.0), ("R16", 45.0), ("R16", 22.5)]
-ALL_TURNS = gsa.group("R16")  # every angle above is one of its elements
+SEEDS = range(5)
+CASES = [("R4", 90.0), ("R4", 45.0), ("R8", 45.0), ("R16", 45.0), ("R4", 22.5), ("R8", 22.5), ("R16", 22.5)]
+TURNS = gsa.group("R16")  # has every angle above
 
 
-def depths(network: nn.Module, images: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Pooled features after the lifting layer, each block, each pool, and the logits: name → [B, K]."""
-    pooled: dict[str, torch.Tensor] = {}
-    handles = []
-    for index, (_, module) in enumerate(
-        (n, m) for n, m in network.named_modules() if isinstance(m, LiftingSelfAttention | AttentionBlock | SpatialPool)
-    ):
-        kind = {LiftingSelfAttention: "lifting", AttentionBlock: "block", SpatialPool: "max-pool"}[type(module)]
+def move(x: Tensor, name: str, degrees: float) -> Tensor:
+    """L_g on images and features; poses stay where the group has no such angle."""
+    group = gsa.group(name)
+    element = degrees * group.order / 360
+    if x.ndim == 5 and element.is_integer():
+        return group.act(x, int(element))
+    return act_on_plane(x, TURNS.matrices[round(degrees / 22.5)])
 
-        def keep(_module, _inputs, output, name=f"{index} {kind}"):
-            pooled[name] = output.mean((2, 3, 4))
 
-        handles.append(module.register_forward_hook(keep))
+def inside_disk(x: Tensor) -> Tensor:
+    """The pixels within the largest centred disk: [..., H, W] -> [..., pixels]."""
+    axis = torch.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
+    return x[..., axis.square() + axis[:, None].square() <= (x.shape[-1] / 2) ** 2]
+
+
+def at_every_depth(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
+    """Features after the lifting layer, every block and every pool, and the logits."""
+    features: dict[str, Tensor] = {}
+    kinds = {LiftingSelfAttention: "lifting", AttentionBlock: "block", SpatialPool: "max-pool"}
+
+    def keep(module, inputs, output):
+        features[f"{len(features)}: {kinds[type(module)]}"] = output
+
+    handles = [m.register_forward_hook(keep) for m in network.modules() if type(m) in kinds]
     logits = network(images)
     for handle in handles:
         handle.remove()
-    return {**pooled, "logits": logits}
+    return {**features, "logits": logits}
 
 
-def drift(name: str, degrees: float, images: torch.Tensor) -> dict[str, float]:
-    """Relative change at each depth, mean over networks."""
-    turned = ALL_TURNS.act(images, round(degrees / 22.5))
+def errors(name: str, degrees: float, window: str, images: Tensor) -> dict[str, float]:
+    """Relative error at each depth, mean over seeds."""
     total: dict[str, float] = {}
-    for seed in range(NETWORKS):
+    for seed in SEEDS:
         torch.manual_seed(seed)
-        network = gsa.create_model("rotmnist_r4_sa", group=name, form="regular").double().eval()
-        before, after = depths(network, images), depths(network, turned)
-        for depth in before:
-            spread = (before[depth] - before[depth].mean(0)).norm()
-            change = ((after[depth] - before[depth]).norm() / spread).item()
-            total[depth] = total.get(depth, 0.0) + change / NETWORKS
+        network = gsa.create_model("rotmnist_r4_sa", group=name, form="regular", window=window).double().eval()
+        before, after = at_every_depth(network, images), at_every_depth(network, move(images, name, degrees))
+        for depth, feature in before.items():
+            if depth == "logits":
+                error = relative_error(after[depth], feature)
+            else:
+                error = relative_error(inside_disk(after[depth]), inside_disk(move(feature, name, degrees)))
+            total[depth] = total.get(depth, 0.0) + error / len(SEEDS)
     return total
+
+
+def title(name: str, degrees: float) -> str:
+    if degrees == 90:
+        return f"{name}, 90° (exact)"
+    member = (degrees * gsa.group(name).order / 360).is_integer()
+    return f"{name}, {degrees:g}° ({'sampled' if member else 'not in the group'})"
 
 
 @torch.no_grad()
 def main() -> None:
-    digits, _ = turned_digits(seed=0, size=SIZE)
-    images = digits[:8].double()
-    images = images - images.amin()  # an empty background, so that turning brings in nothing new
-    columns = [drift(name, degrees, images) for name, degrees in CASES]
-    kinds = ["exact" if degrees == 90 else "sampled" for _, degrees in CASES]
-    lines = [
-        f"RotMNIST networks, regular form, random weights (mean of seeds 0–{NETWORKS - 1}), float64, 8 digits.",
-        "",
-        "| depth | " + " | ".join(f"{name}, {degrees:g}°, {k}" for (name, degrees), k in zip(CASES, kinds, strict=True)),
-        "|---|" + "---|" * len(CASES),
-    ]
-    for depth in columns[0]:
-        lines.append(f"| {depth} | " + " | ".join(f"{column[depth]:.1e}" for column in columns) + " |")
+    digits, _ = turned_digits(seed=0, size=28)
+    images = digits[:4].double()
+    images = images - images.amin()
+    lines = [f"RotMNIST networks, regular form, random weights (mean of {len(SEEDS)} seeds), float64, 4 digits."]
+    for window in ("square", "disk"):
+        columns = [errors(name, degrees, window, images) for name, degrees in CASES]
+        lines += ["", f"5×5 window, {window}:", ""]
+        lines.append("| depth | " + " | ".join(title(*case) for case in CASES) + " |")
+        lines.append("|---|" + "---|" * len(CASES))
+        for depth in columns[0]:
+            lines.append(f"| {depth} | " + " | ".join(f"{column[depth]:.1e}" for column in columns) + " |")
     table = "\n".join(lines)
     print(table)
     save("symmetry", "python benchmarks/symmetry.py", table)
