@@ -243,11 +243,10 @@ class _Stages:
 
 
 def _softmax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """softmax and log-sum-exp over `dim`; overwrites x."""
-    largest = x.amax(dim, keepdim=True)
-    x = x.sub_(largest).exp_()
-    norm = x.sum(dim, keepdim=True)
-    return x.div_(norm), norm.log_().add_(largest).squeeze(dim)
+    """softmax and log-sum-exp over `dim`."""
+    log_weights = x.log_softmax(dim)
+    total = x.select(dim, 0) - log_weights.select(dim, 0)
+    return log_weights.exp_(), total
 
 
 def _contract(pairs) -> Tensor:
