@@ -1,6 +1,6 @@
 """Draw the README's picture: a digit turned by quarter turns, a lifted feature in every pose, the logits.
 
-    python benchmarks/picture.py            # random weights, seed 1; writes benchmarks/results/orbit.png
+python benchmarks/picture.py            # random weights, seed 1; writes benchmarks/results/orbit.png
 """
 
 import torch

@@ -17,8 +17,8 @@ class AbsoluteEncoding(Encoding):
     Args:
         group, head_dim: as for any encoding.
         learned: (channels, H, W) of a learned table p, for maps of exactly this size; None takes sines and
-            cosines of the row and the column, with wavelengths from 2π to 2π·10⁴ pixels (Vaswani et al. 2017,
-            section 3.5), for maps of any size.
+            cosines of the row and the column, with wavelengths from 2π to 2π·10⁴ pixels (Vaswani et al.
+            2017), for maps of any size.
     """
 
     keeps = frozenset()

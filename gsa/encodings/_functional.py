@@ -18,7 +18,8 @@ class FunctionalEncoding(AdditiveEncoding):
     continuous offset, so any rotation is evaluated exactly, without interpolation ("steerable by nature").
     Without poses, rows and columns share the d channels evenly.
 
-    Source: Romero & Cordonnier 2021, section 5, with the group term corrected to ĥ⁻¹h̃.
+    Source: Romero & Cordonnier 2021, as their public code builds it, with the group term corrected to ĥ⁻¹h̃; the
+    first biases are drawn from U(−1, 1), since LayerNorm of a multiple of x alone keeps only the sign of x.
 
     Args:
         group: acts on the offsets.

@@ -19,7 +19,7 @@ class RotaryEncoding(Encoding):
     output pose h. (Turning a key by its own pose h̃ instead would pass every test of the point group and break
     translations.) For the lifting and regular forms; the summed form would couple h with h̃.
 
-    Source: Su et al. 2021, equation 16, in the plane and acted upon by the group.
+    Source: Su et al. 2021 (rotary position embedding), in the plane and acted upon by the group.
 
     Args:
         group: acts on the positions.

@@ -20,7 +20,7 @@ class GSANet(nn.Module):
 
     The logits do not change when the input is moved by an element of the group that is exact on the grid.
 
-    Source: Romero & Cordonnier 2021, appendix C, and their public code.
+    Source: Romero & Cordonnier 2021, as their public code builds it.
 
     Args:
         group: the point group H, or its name.

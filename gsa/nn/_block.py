@@ -17,7 +17,7 @@ class AttentionBlock(nn.Module):
         x ← crop(dropout(swish(norm(attention(swish(norm(x))))))) + crop(shortcut(x))
         x ← mlp(x) + x,   mlp = linear(C/2 → C) ∘ swish ∘ norm ∘ linear(C → C/2) ∘ swish ∘ norm
 
-    Source: Romero & Cordonnier 2021, appendix C, and their public code.
+    Source: Romero & Cordonnier 2021, as their public code builds it.
 
     Args:
         group, in_channels, out_channels: as in `GroupSelfAttention`.

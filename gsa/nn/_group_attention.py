@@ -15,7 +15,7 @@ class GroupSelfAttention(SelfAttention):
         regular: out(i,h) = W_o ∪ Σ_{j,h̃} softmax_{j,h̃}( q(i,h)·(k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(h⁻¹h̃)) / √d ) v(j,h̃)
         summed:  out(i,h) = W_o ∪ Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}( q(i,ĥ)·(k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(ĥ⁻¹h̃)) / √d ) v(j,h̃)
 
-    Source: Romero & Cordonnier 2021, equation 14 ("summed"), whose group term h⁻¹ĥ⁻¹h̃ is not equivariant: under
+    Source: Romero & Cordonnier 2021 (group self-attention: "summed"), whose group term h⁻¹ĥ⁻¹h̃ is not equivariant: under
     L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not. ρ_H(ĥ⁻¹h̃) is. "regular" is self-attention on G itself and has
     |H| times fewer scores.
 

@@ -14,7 +14,7 @@ class LiftingSelfAttention(SelfAttention):
 
         out(i, h) = W_o ∪_heads Σ_{j ∈ N(i)} softmax_j( q(i) · (k(j) + ρ(h⁻¹(j − i))) / √d ) v(j)
 
-    Source: Romero & Cordonnier 2021, equation 12; scores are scaled by 1/√d.
+    Source: Romero & Cordonnier 2021 (lifting self-attention); here scores are scaled by 1/√d.
 
     Args:
         group: the point group H, or its name.

@@ -37,7 +37,9 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
         return {g: relative_error(module(group.act(x, g)), _moved(expected, group, g)) for g in range(group.order)}
 
 
-def translation_error(module: Callable[[Tensor], Tensor], x: Tensor, shift: int | tuple[int, int], margin: int) -> float:
+def translation_error(
+    module: Callable[[Tensor], Tensor], x: Tensor, shift: int | tuple[int, int], margin: int
+) -> float:
     """How far Φ is from commuting with a translation, away from the border.
 
         ‖Φ(T x) − T Φ(x)‖ / ‖Φ(x)‖ over the pixels at least `margin` from the border

@@ -73,7 +73,7 @@ def test_an_image_smaller_than_the_window_sees_itself():
 def test_enough_hard_heads_compute_any_group_convolution(float64):
     """n²|H| heads that each attend to one relative position and pose: self-attention contains the convolution.
 
-    Cordonnier et al. 2020 for the plane; Romero & Cordonnier 2021, section 4, for groups.
+    Cordonnier et al. 2020 for the plane; Romero & Cordonnier 2021 for groups.
     """
     group, n, channels, out_channels = gsa.group("R4"), 3, 3, 2
     heads, d = n * n * group.order, n * n + group.order
