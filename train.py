@@ -15,7 +15,7 @@ QUARTER_TURNS = gsa.group("R4")
 
 
 def train(name: str, seed: int, epochs: int) -> dict:
-    """Train one network; its test accuracy and the change of its logits under quarter turns of the test digits."""
+    """Train one network; its test accuracy, and how its logits change under quarter turns of 100 test digits."""
     lightning.seed_everything(seed, verbose=False)
     digits = DigitsDataModule(batch_size=16, seed=seed)
     network = gsa.create_model(name)

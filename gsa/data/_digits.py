@@ -1,4 +1,4 @@
-"""The embedded default: scikit-learn's 1 797 real handwritten digits, each turned at random; nothing is downloaded."""
+"""The embedded default: scikit-learn's 1 797 real handwritten digits, each turned at random; no download."""
 
 import math
 
@@ -18,7 +18,7 @@ _SPLITS = {"train": slice(0, 1200), "val": slice(1200, 1400), "test": slice(1400
 def turned_digits(seed: int = 0, size: int = 16) -> tuple[Tensor, Tensor]:
     """All digits, in a seeded order, each turned by one angle drawn uniformly from the circle.
 
-    The 8×8 digits (UCI, E. Alpaydin and C. Kaynak) are scaled to 3/4 of the frame, so that their corners stay in it
+    The 8×8 digits (UCI, E. Alpaydin and C. Kaynak) are scaled to 3/4 of the frame, so that they stay in it
     at every angle, and turned in one bilinear step. Order and angles are functions of (seed, index).
 
     Args:

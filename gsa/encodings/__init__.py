@@ -47,7 +47,7 @@ def encoding(
 
     Raises:
         ValueError: unknown name; a kind that cannot serve this group, head size or neighbourhood; a module made
-            for another group or head size.
+            for another group, head size or table, or with poses for a lifting layer.
     """
     if isinstance(kind, Encoding):
         if kind.group != group or kind.head_dim != head_dim:
@@ -55,7 +55,14 @@ def encoding(
                 f"the encoding must be made for this layer's group and head_dim ({group.name}, {head_dim}), "
                 f"but was made for ({kind.group.name}, {kind.head_dim})"
             )
+        if isinstance(kind, TableEncoding) and kind.side != neighbourhood.size:
+            raise ValueError(
+                f"the table must list this layer's neighbourhood ({neighbourhood.size}), "
+                f"but lists {kind.side}×{kind.side}"
+            )
+        if not poses and getattr(kind, "pose_vectors", None) is not None:
+            raise ValueError("a lifting layer has no key poses: its encoding must be made with poses=False")
         return kind
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"encoding must be one of {tuple(_KINDS)} or an Encoding module, but got {kind!r}")
     return _KINDS[kind](group, head_dim, neighbourhood, poses)

@@ -59,10 +59,11 @@ class Encoding(nn.Module):
         return torch.einsum("pij,...j->p...i", self.inverse_matrices.to(offsets.dtype), offsets)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):
-        """Every cast or move starts again from the float64 matrices, so that no precision is lost for good."""
+        """Every cast or move rebuilds the group's tables, so that no precision is lost for good."""
         super()._apply(fn, recurse)
-        exact = fn(self.group.matrices[self.group.inverse])
-        self.inverse_matrices = exact.to(self.inverse_matrices.dtype)
+        group = self.group
+        self.relative_pose = group.product[group.inverse].to(self.relative_pose)
+        self.inverse_matrices = group.matrices[group.inverse].to(self.inverse_matrices)
         return self
 
     def extra_repr(self) -> str:

@@ -12,9 +12,6 @@ __all__ = ["FourierEncoding"]
 class FourierEncoding(AdditiveEncoding):
     """ρ_x(u) = W [cos Ωu; sin Ωu] at u = h⁻¹(j − i), with learned frequencies Ω and mixing W.
 
-    Since cos and sin of a difference split into products, q·ρ is an inner product of a function of i and one
-    of j: global attention with this encoding needs no score-sized tensor.
-
     Args:
         group: acts on the offsets.
         head_dim: d.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,8 +29,8 @@ class Group:
         inverse: int64 [|H|], `inverse[g]` is the index of g⁻¹.
     """
 
-    def __init__(self, name: str, rotations: int, mirrored: bool) -> None:
-        self.name = name
+    def __init__(self, rotations: int, mirrored: bool) -> None:
+        self.name = ("Z2" if rotations == 1 else f"R{rotations}") + ("M" if mirrored else "")
         self.rotations = rotations
         self.mirrored = mirrored
         self.order = rotations * (2 if mirrored else 1)
@@ -88,15 +89,14 @@ class Group:
             ValueError: `x` is neither an image nor a feature of this group, or `element` is not in it.
         """
         element = self._checked(element)
+        is_feature = x.ndim == 5 and x.shape[2] == self.order
+        if x.ndim != 4 and not is_feature:
+            raise ValueError(
+                f"{self.name} acts on images [B, C, H, W] or on features [B, C, {self.order}, H, W] "
+                f"(poses on axis 2), but got the shape {list(x.shape)}"
+            )
         moved = act_on_plane(x, self.matrices[element])
-        if x.ndim == 4:
-            return moved
-        if x.ndim == 5 and x.shape[2] == self.order:
-            return moved[:, :, self.product[self.inverse[element]].to(x.device)]
-        raise ValueError(
-            f"{self.name} acts on images [B, C, H, W] or on features [B, C, {self.order}, H, W] "
-            f"(poses on axis 2), but got the shape {list(x.shape)}"
-        )
+        return moved[:, :, self.product[self.inverse[element]].to(x.device)] if is_feature else moved
 
     def describe(self, element: int | Element) -> str:
         """An element in words: its mirror and its angle, such as "mirror, then 90°"."""
@@ -109,7 +109,7 @@ class Group:
             if element.group != self:
                 raise ValueError(f"expected an element of {self.name}, but got one of {element.group.name}")
             return element.index
-        index = int(element)
+        index = operator.index(element)
         if not 0 <= index < self.order:
             raise ValueError(f"{self.name} has the elements 0 to {self.order - 1}, but got {index}")
         return index

@@ -10,7 +10,6 @@ __all__ = ["group", "mirrored", "rotations", "z2"]
 _NAME = re.compile(r"(Z2|R([1-9][0-9]*))(M?)")
 
 
-@cache
 def group(name: str | Group) -> Group:
     """Look up a group by its name: `Z2`, `R<n>` with n ≥ 2, and the same with the mirror: suffix `M`.
 
@@ -28,7 +27,12 @@ def group(name: str | Group) -> Group:
             "a group is named Z2 (translations only) or R<n> with n ≥ 2 rotations (R4, R8, R12, R16, …), "
             f"with a suffix M for the mirror (Z2M, R4M, R8M, …), but got {name!r}"
         )
-    return Group(name, rotations=int(match[2] or 1), mirrored=bool(match[3]))
+    return _build(int(match[2] or 1), bool(match[3]))
+
+
+@cache
+def _build(rotations: int, mirrored: bool) -> Group:
+    return Group(rotations, mirrored)
 
 
 def z2() -> Group:

@@ -6,9 +6,8 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.nn import AttentionBlock, LiftingSelfAttention, PointwiseLinear, SpatialPool
+from gsa.nn import AttentionBlock, LiftingSelfAttention, PointwiseLinear, SpatialPool, nearest_sizes
 from gsa.nn import norm as make_norm
-from gsa.nn._pool import nearest_sizes
 
 __all__ = ["GSANet"]
 
@@ -85,11 +84,14 @@ class GSANet(nn.Module):
         _check_lengths(blocks, expansion, crops, pools)
         _check_choice("pixels", pixels, ("sum", "mean", "max"))
         _check_choice("poses", poses, ("max", "mean"))
+        _check_choice("on_inexact", on_inexact, ("raise", "warn", "allow"))
+        if num_classes < 1:
+            raise ValueError(f"num_classes must be positive, but got {num_classes}")
         self.pixels, self.poses = pixels, poses
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
-        self.num_classes, self.num_features = num_classes, channels
+        self.num_classes = num_classes
 
-        def attention(out_channels: int) -> dict:
+        def attention_options(out_channels: int) -> dict:
             return {
                 "num_heads": num_heads,
                 "head_dim": max(out_channels // 2, 1) if head_dim is None else head_dim,
@@ -101,7 +103,7 @@ class GSANet(nn.Module):
             }
 
         self.input_dropout = nn.Dropout(input_dropout)
-        self.lifting = LiftingSelfAttention(self.group, in_channels, channels, **attention(channels))
+        self.lifting = LiftingSelfAttention(self.group, in_channels, channels, **attention_options(channels))
         self.lifted = nn.Sequential(make_norm(norm, channels), nn.SiLU()) if lifted_norm else nn.Identity()
 
         self.stages = nn.ModuleList()
@@ -119,7 +121,7 @@ class GSANet(nn.Module):
                         dropout=dropout,
                         norm=norm,
                         form=form,
-                        **attention(out_channels),
+                        **attention_options(out_channels),
                     )
                 )
                 channels = out_channels
@@ -163,7 +165,7 @@ class GSANet(nn.Module):
             return  # "warn" is left to the pools
         for side in (height, width):
             if self.side_after(side) is None:
-                good = nearest_sizes(side, (n for n in range(1, 2 * side + 64) if self.side_after(n)))
+                good = nearest_sizes(side, (n for n in range(1, 2 * side + 512) if self.side_after(n)))
                 raise ValueError(
                     f"this network is exactly equivariant only on sizes that its crops and pools halve evenly: got "
                     f"{height}×{width} images, and {side} is not such a side; nearest ones that are: {good} "

@@ -6,7 +6,7 @@ from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._lifting import LiftingSelfAttention
 from gsa.nn._norm import ChannelNorm, norm
 from gsa.nn._pointwise import PointwiseLinear
-from gsa.nn._pool import SpatialPool
+from gsa.nn._pool import SpatialPool, nearest_sizes
 
 __all__ = [
     "AttentionBlock",
@@ -17,6 +17,7 @@ __all__ = [
     "SelfAttention",
     "SpatialPool",
     "crop_border",
+    "nearest_sizes",
     "norm",
     "record_attention",
 ]

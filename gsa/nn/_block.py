@@ -22,9 +22,9 @@ class AttentionBlock(nn.Module):
     Args:
         group, in_channels, out_channels: as in `GroupSelfAttention`.
         crop: pixels cut from every border after the attention, the same on all sides.
-        dropout: probability of dropping a channel after the attention.
+        dropout: probability of dropping an entry after the attention.
         norm: "channel", "sample" or "batch".
-        attention: further arguments of `GroupSelfAttention`.
+        options: further arguments of `GroupSelfAttention`.
 
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
@@ -38,14 +38,16 @@ class AttentionBlock(nn.Module):
         crop: int = 0,
         dropout: float = 0.0,
         norm: str = "sample",
-        **attention: int | float | str | Encoding | None,
+        **options: int | float | str | Encoding | None,
     ) -> None:
         super().__init__()
+        if crop < 0:
+            raise ValueError(f"a crop must not be negative, but got {crop} pixels")
         self.crop = crop
         self.attention = nn.Sequential(
             make_norm(norm, in_channels),
             nn.SiLU(),
-            GroupSelfAttention(group, in_channels, out_channels, **attention),
+            GroupSelfAttention(group, in_channels, out_channels, **options),
             make_norm(norm, out_channels),
             nn.SiLU(),
             nn.Dropout(dropout),
@@ -71,8 +73,10 @@ def crop_border(x: Tensor, pixels: int) -> Tensor:
     """Cut `pixels` from all four borders of [..., H, W].
 
     Raises:
-        ValueError: nothing would be left.
+        ValueError: a negative crop, or nothing would be left.
     """
+    if pixels < 0:
+        raise ValueError(f"a crop must not be negative, but got {pixels} pixels")
     height, width = x.shape[-2:]
     if min(height, width) <= 2 * pixels:
         raise ValueError(f"cropping {pixels} pixels from every border leaves nothing of a {height}×{width} map")

@@ -24,7 +24,7 @@ class LiftingSelfAttention(SelfAttention):
         encoding: "functional", "table", "fourier", "rotary", "constant", "absolute", or an encoding module.
         attention_dropout: probability of dropping a weight, in training.
         window: "square" or "disk".
-        value_dropout: probability of dropping a channel of a value, in training.
+        value_dropout: probability of dropping an entry of a value, in training.
 
     Shapes:
         [B, C, H, W] → [B, C′, |H|, H, W]

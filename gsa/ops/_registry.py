@@ -20,7 +20,7 @@ class Backend:
     """One way to compute the op.
 
     Attributes:
-        forward: the ten arguments of the op, without the backend's name, to the output.
+        forward: the nine arguments of the op, without the backend's name, to the output.
         backward: the output's gradient and the same arguments, to the gradients of the five tensors.
         refusal: why it cannot serve a device and dtype; None where it can.
         summary: one line for `explain`.
@@ -56,6 +56,7 @@ def backends() -> tuple[str, ...]:
 
 
 def get(name: str) -> Backend:
+    """The backend of this name; ValueError naming those that exist."""
     if name not in _BACKENDS:
         raise ValueError(f"the attention backend must be one of {backends()} or 'auto', but got {name!r}")
     return _BACKENDS[name]

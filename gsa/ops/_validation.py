@@ -1,5 +1,6 @@
 """What the tensors of the attention op must agree on; one check for all backends."""
 
+import torch
 from torch import Tensor
 
 __all__ = ["check"]
@@ -37,6 +38,8 @@ def check(
     _expect("pose", pose, (query_poses, key_poses, head_dim))
     if window.ndim != 2 or window.shape[0] % 2 == 0 or window.shape[1] % 2 == 0:
         raise ValueError(f"window must be [U, V] with odd sides, but got the shape {list(window.shape)}")
+    if window.dtype != torch.bool:
+        raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
     output_poses = query_poses if form == "regular" else spatial.shape[0]
     _expect("spatial", spatial, (output_poses, *window.shape, head_dim))
 

@@ -61,6 +61,8 @@ def assert_equivariant(
         AssertionError: an exact element beyond the tolerance, with the whole report.
         ValueError: an output that is neither invariant, nor an image, nor a feature of the group.
     """
+    if tolerance is None and x.dtype not in TOLERANCES:
+        raise ValueError(f"x must be of a floating dtype ({', '.join(map(str, TOLERANCES))}), but got {x.dtype}")
     tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
     errors = equivariance_error(module, x, group)
     exact = {g: errors[g] for g in group.grid_elements}

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gsa.groups import Group
 
-__all__ = ["equivariance_error", "permutation_error", "translation_error"]
+__all__ = ["equivariance_error", "permutation_error", "relative_error", "translation_error"]
 
 
 def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Group) -> dict[int, float]:
@@ -89,6 +89,8 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
 
 def relative_error(actual: Tensor, expected: Tensor) -> float:
     """‖actual − expected‖ / ‖expected‖, in float64."""
+    if actual.shape != expected.shape:
+        raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
     actual, expected = actual.double(), expected.double()
     scale = expected.norm().clamp_min(torch.finfo(torch.float64).tiny)
     return ((actual - expected).norm() / scale).item()

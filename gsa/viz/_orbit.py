@@ -49,9 +49,9 @@ def draw_orbit(
         axes[0, g].set_title(group.describe(g), fontsize=9)
         for pose in range(order):
             axes[1 + pose, g].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)
-        for row, (name, values) in enumerate(logits.items(), start=1 + order):
+        for row, values in enumerate(logits.values(), start=1 + order):
             axes[row, g].bar(range(len(values[g])), values[g], color="C0" if row == 1 + order else "C7")
-            axes[row, g].set_ylim(*_limits(logits[name]))
+            axes[row, g].set_ylim(*_limits(values))
 
     labels = ["input", *(f"pose {group.describe(h)}" for h in range(order)), *networks]
     for row, label in enumerate(labels):

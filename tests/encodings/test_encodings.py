@@ -220,3 +220,21 @@ def test_casting_back_and_forth_loses_nothing():
     exact = module.inverse_matrices.clone()
     assert module.float().inverse_matrices.dtype == torch.float32
     assert torch.equal(module.double().inverse_matrices, exact)
+
+
+def test_encodings_made_for_another_layer_are_refused():
+    group = gsa.group("R4")
+    with pytest.raises(ValueError, match=r"list this layer's neighbourhood \(5\), but lists 3×3"):
+        GroupSelfAttention(group, 2, 2, 2, 6, 5, TableEncoding(group, 6, Neighbourhood(3)))
+    with pytest.raises(ValueError, match="made with poses=False"):
+        LiftingSelfAttention(group, 2, 2, 2, 6, 3, FunctionalEncoding(group, 6))
+    with pytest.raises(ValueError, match="encoding must be one of"):
+        encoding(["table"], group, 6, Neighbourhood(3))
+
+
+def test_memory_that_was_never_filled_is_rebuilt():
+    module = encoding("functional", gsa.group("R8"), 6, Neighbourhood(3))
+    exact = module.inverse_matrices.clone()
+    module.to_empty(device="cpu")
+    assert torch.equal(module.inverse_matrices, exact)
+    assert torch.equal(module.relative_pose, gsa.group("R8").product[gsa.group("R8").inverse])

@@ -60,7 +60,7 @@ def test_sampled_turns_keep_direction_and_smooth_pictures():
     assert (group.act(turned, 7) - blob).norm() / blob.norm() < 0.1
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 4), (1, 2, 3, 4, 4), (1, 2, 4, 1, 4, 4)])
+@pytest.mark.parametrize("shape", [(4,), (3, 4, 4), (1, 2, 3, 4, 4), (1, 2, 4, 1, 4, 4)])
 def test_other_shapes_are_refused(shape):
     with pytest.raises(ValueError, match=r"R4 acts on images .* or on features .* but got the shape"):
         gsa.group("R4").act(torch.rand(shape), 1)

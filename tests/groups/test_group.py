@@ -72,7 +72,7 @@ def test_elements_of_different_groups_do_not_mix():
         gsa.group("R4")[1] @ gsa.group("R8")[1]
 
 
-@pytest.mark.parametrize("name", ["", "R", "R1", "R0", "R1M", "r4", "R4MM", "R04", "D4", "Z3", 4, None])
+@pytest.mark.parametrize("name", ["", "R", "R1", "R0", "R1M", "r4", "R4MM", "R04", "D4", "Z3", 4, None, ["R4"]])
 def test_unknown_names_are_refused(name):
     with pytest.raises(ValueError, match=r"Z2 .* R<n> with n ≥ 2 .* but got"):
         gsa.group(name)

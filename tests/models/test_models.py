@@ -8,7 +8,7 @@ import torch
 import gsa
 from gsa.models import GSANet
 
-# Parameters of the published networks (Romero & Cordonnier 2021, table 2, and as their public code builds them).
+# Parameters of the published networks: RotMNIST as their public code builds them, CIFAR-10 and PCam as in the paper.
 PUBLISHED = {
     "rotmnist_z2_sa": 44_368,
     "rotmnist_r4_sa": 44_428,

@@ -115,8 +115,8 @@ def test_dropout_acts_in_training_only():
 
 
 @pytest.mark.parametrize("encoding, form", [("functional", "summed"), ("functional", "regular"), ("rotary", "regular")])
-def test_recorded_maps_reproduce_where_each_pose_looks(encoding, form):
-    """With values that tell the row of a key, the layer must return the mean row that its maps point to."""
+def test_recorded_maps_are_where_each_pose_looks(encoding, form):
+    """Maps are distributions; where values are the image itself, the lifting layer returns what its maps point to."""
     options = {"num_heads": 2, "head_dim": 6, "neighbourhood": 3, "encoding": encoding}
     network = torch.nn.Sequential(
         LiftingSelfAttention("R4", 1, 4, **options), GroupSelfAttention("R4", 4, 4, form=form, **options)
@@ -130,7 +130,7 @@ def test_recorded_maps_reproduce_where_each_pose_looks(encoding, form):
         torch.testing.assert_close(weights.sum((-2, -1)), torch.ones(2, 2, 4, 5, 6))
 
     lifting = network[0]
-    with torch.no_grad():  # every value is 1 plus the image: the output is what the maps say
+    with torch.no_grad():  # every value is the image, and the output reads the first head
         lifting.query_key_value.weight[24:].fill_(1)
         lifting.out.weight.zero_()
         lifting.out.weight[0, 0] = 1
@@ -232,3 +232,10 @@ def test_blocks_commute_with_the_group(group, form, kind, float64):
 def test_a_crop_that_leaves_nothing_is_refused():
     with pytest.raises(ValueError, match="cropping 3 pixels from every border leaves nothing of a 6×8 map"):
         gsa.nn.crop_border(torch.rand(1, 1, 6, 8), 3)
+
+
+def test_negative_crops_are_refused():
+    with pytest.raises(ValueError, match="must not be negative, but got -1"):
+        gsa.nn.crop_border(torch.rand(1, 1, 6, 6), -1)
+    with pytest.raises(ValueError, match="must not be negative, but got -1"):
+        AttentionBlock("R4", 2, 2, crop=-1)

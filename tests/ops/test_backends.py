@@ -133,7 +133,7 @@ def test_low_precision_within_its_budget(backend, dtype, budget):
     assert largest_error(actual.double(), expected) < budget
 
 
-def test_a_wrong_gradient_is_caught():
+def test_a_wrong_encoding_is_caught():
     """Planted failure: the comparison above sees an encoding that is read in the wrong order."""
     five, window, form = tensors("regular", "square")
     expected, _, _ = run(five, window, form, "reference")

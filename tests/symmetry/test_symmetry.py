@@ -108,3 +108,10 @@ def test_margins_and_sizes_that_do_not_fit_are_refused():
         translation_error(torch.relu, torch.rand(1, 1, 8, 9), (1, 1), margin=4)
     with pytest.raises(ValueError, match="must keep the 8×8 pixels"):
         translation_error(nn.MaxPool2d(2), torch.rand(1, 1, 8, 8), (1, 1), margin=1)
+
+
+def test_outputs_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"expected the shape \[1, 1, 6, 4\], but got \[1, 1, 4, 6\]"):
+        equivariance_error(lambda x: torch.zeros(1, 1, 4, 6), torch.rand(1, 1, 4, 6), R4)
+    with pytest.raises(ValueError, match="floating dtype"):
+        assert_equivariant(lambda x: x, torch.zeros(1, 1, 4, 4, dtype=torch.long), R4)

@@ -24,6 +24,9 @@ def forward(
     dropout: float,
 ) -> Tensor:
     """out(i, h) = Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}(…) v(j, h̃); arguments as in `gsa.ops.attend`."""
+    if query.dtype in (torch.float16, torch.bfloat16):
+        tensors = (t.float() for t in (query, key, value, spatial, pose))
+        return forward(*tensors, window, seed, paired, dropout).to(query.dtype)
     attention = weights(query, key, spatial, pose, window, paired)
     if dropout:
         drop = _dropped(attention, seed, paired, dropout)

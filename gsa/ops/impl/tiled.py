@@ -141,6 +141,7 @@ class _Work:
         content = band.scores(query @ key.mT, queries, keys)
         by_pose = query.unflatten(2, (queries, -1)) @ self.pose.mT  # [c, L, Q, ty·tx, M]
         by_pose = by_pose.movedim(-1, 2).unflatten(-1, band.tile)[..., None, None]
+        # `out` makes the sum contiguous, poses first, where the strided view of the scores would not.
         content = torch.add(content, by_pose, out=content.new_empty(content.shape))
         inner, total = _softmax(content, 2)
 
