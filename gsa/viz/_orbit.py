@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -40,12 +41,12 @@ def draw_orbit(
     axes = figure.subplots(rows, order, squeeze=False)
     with torch.no_grad():
         orbit = [group.act(image[None], g) for g in range(order)]
-        maps = [features(moved)[0, channel] for moved in orbit]
-        logits = {name: [network(moved)[0] for moved in orbit] for name, network in networks.items()}
+        maps = [features(moved)[0, channel].numpy(force=True) for moved in orbit]
+        logits = {name: [network(moved)[0].numpy(force=True) for moved in orbit] for name, network in networks.items()}
 
-    limit = max(m.abs().max().item() for m in maps)
+    limit = max(abs(m).max() for m in maps)
     for g in range(order):
-        axes[0, g].imshow(orbit[g][0].movedim(0, -1).squeeze(-1), cmap="gray")
+        axes[0, g].imshow(orbit[g][0].movedim(0, -1).squeeze(-1).numpy(force=True), cmap="gray")
         axes[0, g].set_title(group.describe(g), fontsize=9)
         for pose in range(order):
             axes[1 + pose, g].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)
@@ -62,7 +63,6 @@ def draw_orbit(
     return figure
 
 
-def _limits(values: list[Tensor]) -> tuple[float, float]:
-    every = torch.stack(values)
-    low, high = min(every.min().item(), 0.0), max(every.max().item(), 0.0)
+def _limits(values: list[numpy.ndarray]) -> tuple[float, float]:
+    low, high = min(0.0, *(v.min() for v in values)), max(0.0, *(v.max() for v in values))
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
