@@ -51,8 +51,8 @@ class SelfAttention(nn.Module):
         for name, value in (("attention_dropout", attention_dropout), ("value_dropout", value_dropout)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be a probability in [0, 1), but got {value!r}")
-        if form not in ("regular", "summed"):
-            raise ValueError(f"form must be 'regular' or 'summed', but got {form!r}")
+        if form not in ops.FORMS:
+            raise ValueError(f"form must be one of {ops.FORMS}, but got {form!r}")
 
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-__all__ = ["check"]
+__all__ = ["FORMS", "check"]
 
 FORMS = ("regular", "summed")
 
