@@ -1,5 +1,19 @@
 """Lightning data modules, one data set a file."""
 
+from gsa.data._cifar10 import CIFAR10DataModule
 from gsa.data._digits import DigitsDataModule, turned_digits
+from gsa.data._folder import ImageFolderDataModule
+from gsa.data._pcam import PCamDataModule
+from gsa.data._pictures import PictureDataModule
+from gsa.data._rotmnist import RotMNISTDataModule, turned_mnist
 
-__all__ = ["DigitsDataModule", "turned_digits"]
+__all__ = [
+    "CIFAR10DataModule",
+    "DigitsDataModule",
+    "ImageFolderDataModule",
+    "PCamDataModule",
+    "PictureDataModule",
+    "RotMNISTDataModule",
+    "turned_digits",
+    "turned_mnist",
+]

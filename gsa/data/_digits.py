@@ -1,21 +1,23 @@
 """The embedded default: scikit-learn's 1 797 real handwritten digits, each turned at random; no download."""
 
 import math
+from collections.abc import Sequence
 
-import lightning
 import numpy
 import torch
-import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import Dataset
+
+from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._turn import turned
 
 __all__ = ["DigitsDataModule", "turned_digits"]
 
 _SPLITS = {"train": slice(0, 1200), "val": slice(1200, 1400), "test": slice(1400, 1797)}
 
 
-def turned_digits(seed: int = 0, size: int = 16) -> tuple[Tensor, Tensor]:
+def turned_digits(seed: int = 0, size: int = 12) -> tuple[Tensor, Tensor]:
     """All digits, in a seeded order, each turned by one angle drawn uniformly from the circle.
 
     The 8×8 digits (UCI, E. Alpaydin and C. Kaynak) are scaled to 3/4 of the frame, so that they stay in it
@@ -26,49 +28,49 @@ def turned_digits(seed: int = 0, size: int = 16) -> tuple[Tensor, Tensor]:
         size: side of the frame in pixels.
 
     Returns:
-        images [1797, 1, size, size] with mean 0 and variance 1 over all of them, labels int64 [1797].
+        pictures [1797, 1, size, size] in [0, 1], labels int64 [1797].
     """
     pixels, labels = load_digits(return_X_y=True)
     random = numpy.random.default_rng(seed)
     order = random.permutation(len(labels))
-    angles = torch.from_numpy(random.uniform(0, 2 * math.pi, len(labels)))
-    images = torch.from_numpy(pixels[order]).view(-1, 1, 8, 8) / 16
-
-    cosine, sine = angles.cos() * 4 / 3, angles.sin() * 4 / 3
-    zero = torch.zeros_like(angles)
-    inverse_turns = torch.stack((cosine, -sine, zero, sine, cosine, zero), dim=-1).view(-1, 2, 3)
-    grid = F.affine_grid(inverse_turns, [len(labels), 1, size, size], align_corners=False)
-    turned = F.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
-    turned = (turned - turned.mean()) / turned.std()
-    return turned.float(), torch.from_numpy(labels[order])
+    angles = random.uniform(0, 2 * math.pi, len(labels))
+    pictures = torch.from_numpy(pixels[order]).view(-1, 1, 8, 8) / 16
+    return turned(pictures, angles, size, zoom=3 / 4).float().clamp(0, 1), torch.from_numpy(labels[order])
 
 
-class DigitsDataModule(lightning.LightningDataModule):
-    """Turned digits in three disjoint parts: 1 200 for training, 200 for validation, 397 for the test.
+class DigitsDataModule(PictureDataModule):
+    """Turned digits: 1 200 for training, 200 for validation, 397 for the test.
 
     Args:
-        batch_size: digits a step.
-        seed: of the split, the angles and the order of training.
         size: side of the pictures in pixels.
+        split_seed: of the split and the angles; part of the data's identity, apart from `seed`.
+        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
     """
 
+    name = "digits"
+    source = "scikit-learn's load_digits, turned"
     num_classes = 10
     in_channels = 1
 
-    def __init__(self, batch_size: int = 32, seed: int = 0, size: int = 16) -> None:
-        super().__init__()
-        self.batch_size, self.seed, self.size = batch_size, seed, size
+    def __init__(
+        self,
+        size: int = 12,
+        batch_size: int = 16,
+        split_seed: int = 0,
+        seed: int = 0,
+        augmentation: Sequence[str] = (),
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__(batch_size, seed, augmentation, num_workers)
+        if size < 8:
+            raise ValueError(f"size must be at least the 8 pixels of the digits, but got {size}")
+        self.image_size, self.split_seed = size, split_seed
 
-    def setup(self, stage: str | None = None) -> None:
-        images, labels = turned_digits(self.seed, self.size)
-        self.parts = {name: TensorDataset(images[part], labels[part]) for name, part in _SPLITS.items()}
-
-    def train_dataloader(self) -> DataLoader:
-        order = torch.Generator().manual_seed(self.seed)
-        return DataLoader(self.parts["train"], self.batch_size, shuffle=True, drop_last=True, generator=order)
-
-    def val_dataloader(self) -> DataLoader:
-        return DataLoader(self.parts["val"], batch_size=100)
-
-    def test_dataloader(self) -> DataLoader:
-        return DataLoader(self.parts["test"], batch_size=100)
+    def load(self) -> dict[str, Dataset]:
+        pictures, labels = turned_digits(self.split_seed, self.image_size)
+        training = pictures[_SPLITS["train"]]
+        self.mean, self.std = [training.mean().item()], [training.std().item()]
+        return {
+            part: pictures_in_memory(pictures[rows], labels[rows], self.num_classes, self.name)
+            for part, rows in _SPLITS.items()
+        }

@@ -1,0 +1,1 @@
+"""Hydra configs, installed as gsa.configs."""

@@ -1,0 +1,70 @@
+"""CIFAR-10, in its official files."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy
+import torch
+from torch.utils.data import Dataset, Subset
+from torchvision.datasets import CIFAR10
+
+from gsa.data._pictures import PictureDataModule, pictures_in_memory
+
+__all__ = ["CIFAR10DataModule"]
+
+
+class CIFAR10DataModule(PictureDataModule):
+    """Colour pictures of ten classes, 32×32: 45 000 for training, 5 000 for validation, 10 000 for the test.
+
+    Args:
+        root: folder of the data; torchvision reads it, after comparing the digests.
+        download: fetch the data when they are not there.
+        split_seed: of the validation part; part of the data's identity, apart from `seed`.
+        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
+    """
+
+    name = "cifar10"
+    source = "official files"
+    num_classes = 10
+    in_channels = 3
+    image_size = 32
+    mean = (0.4914, 0.4822, 0.4465)  # of the 50 000 training pictures
+    std = (0.2470, 0.2435, 0.2616)
+
+    def __init__(
+        self,
+        root: str | os.PathLike = "data",
+        download: bool = False,
+        batch_size: int = 24,
+        split_seed: int = 0,
+        seed: int = 0,
+        augmentation: Sequence[str] = (),
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__(batch_size, seed, augmentation, num_workers)
+        self.root, self.download, self.split_seed = Path(root), download, split_seed
+
+    def prepare_data(self) -> None:
+        if self.download:
+            self._read(train=True, download=True)
+
+    def load(self) -> dict[str, Dataset]:
+        training, test = self._read(train=True), self._read(train=False)
+        order = numpy.random.default_rng(self.split_seed).permutation(len(training))
+        return {
+            "train": Subset(training, order[5000:].tolist()),
+            "val": Subset(training, order[:5000].tolist()),
+            "test": test,
+        }
+
+    def _read(self, train: bool, download: bool = False) -> Dataset:
+        try:
+            files = CIFAR10(self.root, train=train, download=download)
+        except RuntimeError as error:
+            raise FileNotFoundError(
+                f"CIFAR-10's files were not found whole under {self.root / CIFAR10.base_folder}; set data.root, let them "
+                "be fetched with data.download=true, or use pictures in folders with data=imagefolder"
+            ) from error
+        pictures = torch.from_numpy(files.data).movedim(-1, 1)
+        return pictures_in_memory(pictures, torch.tensor(files.targets), self.num_classes, str(self.root))

@@ -1,0 +1,165 @@
+"""What every data module shares: three disjoint parts, their order, their augmentation, their checks."""
+
+from collections.abc import Iterator, Sequence
+
+import lightning
+import numpy
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
+
+from gsa.data._augmentation import AUGMENTATIONS, augment
+
+__all__ = ["EpochOrder", "PictureDataModule", "Pictures", "pictures_in_memory"]
+
+
+class PictureDataModule(lightning.LightningDataModule):
+    """Labelled pictures in three parts, "train", "val" and "test".
+
+    Subclasses say what the pictures are: the attributes below, and `load`. Everything random is a function of
+    (seed, epoch, index): batches do not depend on workers, on what ran before, or on where a run was resumed.
+
+    Attributes:
+        name, source: of the data set, as reports show them.
+        num_classes, in_channels, image_size: of the pictures.
+        mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
+        parts: {"train", "val", "test"} → dataset of (picture, label), after `setup`.
+
+    Args:
+        batch_size: pictures a training step.
+        seed: of the order and the augmentation of training pictures.
+        augmentation: names out of "turns" (any angle), "flips" (left–right), "crops" (shifted by up to an eighth).
+        num_workers: processes that load pictures.
+
+    Raises:
+        ValueError: an argument out of its range.
+    """
+
+    name: str
+    source: str
+    num_classes: int
+    in_channels: int
+    image_size: int
+    mean: Sequence[float]
+    std: Sequence[float]
+
+    def __init__(self, batch_size: int, seed: int, augmentation: Sequence[str], num_workers: int) -> None:
+        super().__init__()
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, but got {batch_size}")
+        if num_workers < 0:
+            raise ValueError(f"num_workers must not be negative, but got {num_workers}")
+        if isinstance(augmentation, str) or (unknown := [a for a in augmentation if a not in AUGMENTATIONS]):
+            wrong = augmentation if isinstance(augmentation, str) else unknown
+            raise ValueError(f"augmentation must be a list out of {tuple(AUGMENTATIONS)}, but got {wrong!r}")
+        self.batch_size, self.seed, self.num_workers = batch_size, seed, num_workers
+        self.augmentation = tuple(augmentation)
+        self.parts: dict[str, Dataset] = {}
+
+    def load(self) -> dict[str, Dataset]:
+        """The three parts: datasets of (picture [C, H, W], float in [0, 1] or uint8, and label)."""
+        raise NotImplementedError
+
+    def setup(self, stage: str | None = None) -> None:
+        if self.parts:
+            return
+        parts = self.load()
+        if len(parts["train"]) < self.batch_size:
+            raise ValueError(
+                f"batch_size must be at most the {len(parts['train'])} training pictures, but got {self.batch_size}"
+            )
+        for part, dataset in parts.items():
+            augmentation = self.augmentation if part == "train" else ()
+            self.parts[part] = Pictures(dataset, self.mean, self.std, augmentation, self.seed)
+
+    def train_dataloader(self) -> DataLoader:
+        order = EpochOrder(len(self.parts["train"]), self.seed)
+        return self._loader("train", batch_size=self.batch_size, sampler=order, drop_last=True)
+
+    def val_dataloader(self) -> DataLoader:
+        return self._loader("val", batch_size=max(self.batch_size, 100))
+
+    def test_dataloader(self) -> DataLoader:
+        return self._loader("test", batch_size=max(self.batch_size, 100))
+
+    def describe(self) -> dict[str, str | int]:
+        """What a report says of the data; sizes of the parts once they are loaded."""
+        return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
+
+    def _loader(self, part: str, **options) -> DataLoader:
+        workers = self.num_workers
+        return DataLoader(self.parts[part], num_workers=workers, persistent_workers=workers > 0, **options)
+
+
+class Pictures(Dataset):
+    """Augmented, normalised pictures; the key is an index, or (epoch, index) where augmentation depends on it."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        mean: Sequence[float],
+        std: Sequence[float],
+        augmentation: Sequence[str] = (),
+        seed: int = 0,
+    ) -> None:
+        self.dataset, self.augmentation, self.seed = dataset, tuple(augmentation), seed
+        self.mean = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1, 1)
+        self.std = torch.as_tensor(std, dtype=torch.float32).view(-1, 1, 1)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, int]:
+        epoch, index = key if isinstance(key, tuple) else (0, key)
+        picture, label = self.dataset[index]
+        picture = picture / 255 if picture.dtype == torch.uint8 else picture
+        if self.augmentation:
+            picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, epoch, index)))
+        return (picture - self.mean) / self.std, int(label)
+
+    def stack(self, count: int) -> tuple[Tensor, Tensor]:
+        """The first `count` pictures and labels (all, if there are fewer) as two tensors."""
+        pictures, labels = zip(*(self[index] for index in range(min(count, len(self)))), strict=True)
+        return torch.stack(pictures), torch.tensor(labels)
+
+
+class EpochOrder(Sampler):
+    """Every index once, in an order that is a function of (seed, epoch); yields (epoch, index).
+
+    Lightning tells the epoch before each one begins.
+    """
+
+    def __init__(self, length: int, seed: int) -> None:
+        self.length, self.seed, self.epoch = length, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        order = numpy.random.default_rng((self.seed, self.epoch)).permutation(self.length)
+        yield from ((self.epoch, index) for index in order.tolist())
+
+
+def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where: str) -> TensorDataset:
+    """Pictures that have been looked through: [N, C, H, W] in [0, 1] or uint8, labels int64 [N].
+
+    Raises:
+        ValueError: a pixel that is not a number or out of range, or a label that is not a class, with its row.
+    """
+    if len(pictures) != len(labels):
+        raise ValueError(f"{where}: {len(pictures)} pictures, but {len(labels)} labels")
+    if pictures.is_floating_point():
+        low, high = pictures.flatten(1).amin(1), pictures.flatten(1).amax(1)
+        # written so that NaN, which amin and amax hand on, is refused too
+        _refuse(~((low >= 0) & (high <= 1)), where, "pixels must be numbers in [0, 1]", torch.stack((low, high), 1))
+    _refuse((labels < 0) | (labels >= num_classes), where, f"labels must be 0 … {num_classes - 1}", labels)
+    return TensorDataset(pictures, labels)
+
+
+def _refuse(wrong: Tensor, where: str, rule: str, values: Tensor) -> None:
+    if wrong.any():
+        row = int(wrong.nonzero()[0])
+        raise ValueError(f"{where}, row {row}: {rule}, but got {values[row].tolist()}")

@@ -1,0 +1,107 @@
+"""RotMNIST: handwritten digits, each turned by one random angle; the official archive, or generated from MNIST."""
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+from torchvision.datasets import MNIST
+
+from gsa.data._amat import ARCHIVE, prepare_archive, read_cache
+from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._turn import turned
+
+__all__ = ["RotMNISTDataModule", "turned_mnist"]
+
+_SPLITS = {"train": slice(0, 10_000), "val": slice(10_000, 12_000), "test": slice(12_000, 62_000)}
+
+
+def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """A split of RotMNIST's sizes generated from MNIST; not the official one.
+
+    Training and validation are the first 12 000 digits of a seeded permutation of MNIST's training digits, the test
+    the other 48 000 and the first 2 000 of MNIST's test digits; each is turned by one angle drawn uniformly
+    from the circle, bilinear. Order and angles are functions of (seed, index).
+
+    Args:
+        root: holds MNIST/raw, the files of MNIST in their original format.
+        seed: of order and angles.
+
+    Returns:
+        pictures [62000, 1, 28, 28] in [0, 1], labels int64 [62000]: 10 000 / 2 000 / 50 000 in this order.
+
+    Raises:
+        FileNotFoundError: MNIST's files are not there.
+    """
+    try:
+        train, test = (MNIST(root, train=train, download=False) for train in (True, False))
+    except RuntimeError as error:
+        raise FileNotFoundError(
+            f"MNIST's raw files were not found under {Path(root) / 'MNIST' / 'raw'}; set data.root to the folder that "
+            "holds MNIST/raw, or fetch them with torchvision.datasets.MNIST(root, download=True)"
+        ) from error
+    random = numpy.random.default_rng(seed)
+    order = torch.from_numpy(random.permutation(len(train.data)))
+    angles = random.uniform(0, 2 * math.pi, 62_000)
+    pictures = torch.cat((train.data[order], test.data[:2000]))[:, None] / 255
+    return turned(pictures, angles).clamp_(0, 1), torch.cat((train.targets[order], test.targets[:2000]))
+
+
+class RotMNISTDataModule(PictureDataModule):
+    """Turned handwritten digits: 10 000 for training, 2 000 for validation, 50 000 for the test.
+
+    Args:
+        root: folder of the data.
+        source: "official", the archive of Larochelle et al. 2007 in root (the last 2 000 of its 12 000 training rows
+            are for validation), or "mnist", generated from MNIST's raw files under root (see `turned_mnist`).
+        download: fetch the official archive when it is not there.
+        split_seed: of the generated split and angles; part of the data's identity, apart from `seed`.
+        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
+
+    Raises:
+        ValueError: unknown source.
+    """
+
+    name = "rotmnist"
+    num_classes = 10
+    in_channels = 1
+    image_size = 28
+
+    def __init__(
+        self,
+        root: str | os.PathLike = "data",
+        source: str = "official",
+        download: bool = False,
+        batch_size: int = 8,
+        split_seed: int = 0,
+        seed: int = 0,
+        augmentation: Sequence[str] = (),
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__(batch_size, seed, augmentation, num_workers)
+        if source not in ("official", "mnist"):
+            raise ValueError(f"source must be 'official' or 'mnist', but got {source!r}")
+        self.root, self.download, self.split_seed = Path(root), download, split_seed
+        self.official = source == "official"
+        self.source = "official archive" if self.official else "generated from MNIST, not the official split"
+
+    def prepare_data(self) -> None:
+        if self.official:
+            prepare_archive(self.root, self.download)
+
+    def load(self) -> dict[str, Dataset]:
+        if self.official:
+            pictures, labels = read_cache(self.root)
+        else:
+            pictures, labels = turned_mnist(self.root, self.split_seed)
+        training = pictures[_SPLITS["train"]].float()
+        self.mean, self.std = [training.mean().item()], [training.std().item()]
+        where = ARCHIVE if self.official else "turned MNIST"
+        return {
+            part: pictures_in_memory(pictures[rows].float(), labels[rows], self.num_classes, f"{where}, {part} part")
+            for part, rows in _SPLITS.items()
+        }
