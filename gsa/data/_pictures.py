@@ -92,7 +92,7 @@ class PictureDataModule(lightning.LightningDataModule):
 
 
 class Pictures(Dataset):
-    """Augmented, normalised pictures; the key is an index, or (epoch, index) where augmentation depends on it."""
+    """Pictures, augmented and normalised; the key is an index, or (epoch, index), which augmentation depends on."""
 
     def __init__(
         self,
@@ -111,16 +111,23 @@ class Pictures(Dataset):
 
     def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, int]:
         epoch, index = key if isinstance(key, tuple) else (0, key)
-        picture, label = self.dataset[index]
-        picture = picture / 255 if picture.dtype == torch.uint8 else picture
+        picture, label = self._read(index)
         if self.augmentation:
             picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, epoch, index)))
-        return (picture - self.mean) / self.std, int(label)
+        return self.normalise(picture), label
 
-    def stack(self, count: int) -> tuple[Tensor, Tensor]:
-        """The first `count` pictures and labels (all, if there are fewer) as two tensors."""
-        pictures, labels = zip(*(self[index] for index in range(min(count, len(self)))), strict=True)
+    def first(self, count: int) -> tuple[Tensor, Tensor]:
+        """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
+        pictures, labels = zip(*(self._read(index) for index in range(min(count, len(self)))), strict=True)
         return torch.stack(pictures), torch.tensor(labels)
+
+    def normalise(self, pictures: Tensor) -> Tensor:
+        """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
+        return (pictures - self.mean) / self.std
+
+    def _read(self, index: int) -> tuple[Tensor, int]:
+        picture, label = self.dataset[index]
+        return (picture / 255 if picture.dtype == torch.uint8 else picture), int(label)
 
 
 class EpochOrder(Sampler):

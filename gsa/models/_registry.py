@@ -8,7 +8,7 @@ from torch import nn
 from gsa.models._gsanet import GSANet
 from gsa.models._presets import PRESETS
 
-__all__ = ["create_model", "list_models"]
+__all__ = ["create_model", "list_models", "preset"]
 
 
 def list_models() -> list[str]:
@@ -27,13 +27,24 @@ def create_model(name: str, **overrides) -> nn.Module:
         ValueError: unknown name.
         TypeError: a keyword that the network does not have.
     """
+    keywords = preset(name)
+    for keyword in overrides:
+        if keyword not in keywords:
+            hint = _suggestion(keyword, keywords)
+            raise TypeError(f"{name} has no keyword {keyword!r}{hint}; it has {list(keywords)}")
+    return GSANet(**{**keywords, **overrides})
+
+
+def preset(name: str) -> dict:
+    """All keywords of a network by name, with their values.
+
+    Raises:
+        ValueError: unknown name.
+    """
     if name not in PRESETS:
         raise ValueError(f"unknown network {name!r}{_suggestion(name, PRESETS)}; the networks are {list_models()}")
-    known = inspect.signature(GSANet).parameters
-    for keyword in overrides:
-        if keyword not in known:
-            raise TypeError(f"{name} has no keyword {keyword!r}{_suggestion(keyword, known)}; it has {list(known)}")
-    return GSANet(**{**PRESETS[name], **overrides})
+    parameters = inspect.signature(GSANet).parameters.values()
+    return {p.name: p.default for p in parameters} | PRESETS[name]
 
 
 def _suggestion(word: str, known) -> str:

@@ -94,6 +94,12 @@ class SelfAttention(nn.Module):
         weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
         return rearrange(weights, "b (a e) p ... -> b e (a p) ...", e=self.num_heads)
 
+    def acted_encoding(self, height: int, width: int) -> Tensor:
+        """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
+        poses = 1 if self.lifts else self.group.order
+        empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.head_dim)
+        return self.encoding(empty, empty, empty, self.neighbourhood)[3]
+
     @property
     def _op_form(self) -> str:
         """Lifting is the summed form with one query pose, unless the encoding has made each pose a head."""

@@ -1,73 +1,76 @@
 """A network, its loss and its optimizer as a Lightning module."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import lightning
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torchmetrics.classification import MulticlassAccuracy
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
 
 __all__ = ["Classifier"]
 
 
 class Classifier(lightning.LightningModule):
-    """Cross-entropy training with AdamW, a linear warm-up and a cosine to zero.
+    """Cross-entropy training; logs train/loss, train/accuracy, val/loss, val/accuracy, test/loss and test/accuracy.
 
     Args:
         network: [B, C, H, W] → logits [B, num_classes].
         num_classes: number of classes.
-        learning_rate: at the end of the warm-up.
-        weight_decay: of AdamW.
-        warm_up: share of all steps.
-
-    Logs train/loss, val/loss, val/accuracy and test/accuracy.
+        optimizer: parameters → optimizer.
+        scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
+        config: plain values that describe the run; stored in its checkpoints as hyperparameters, and given to loggers.
     """
 
     def __init__(
         self,
         network: nn.Module,
         num_classes: int,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.01,
-        warm_up: float = 0.15,
+        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
+        scheduler: Callable[[Optimizer, int], LRScheduler],
+        config: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.network = network
-        self.learning_rate, self.weight_decay, self.warm_up = learning_rate, weight_decay, warm_up
+        self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.accuracy = nn.ModuleDict(
-            {part: MulticlassAccuracy(num_classes, average="micro") for part in ("val", "test")}
+            {f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in ("train", "val", "test")}
         )
+        self.confusion = MulticlassConfusionMatrix(num_classes)  # of the test
+        if config:
+            self.save_hyperparameters(config)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images)
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
-        images, labels = batch
-        loss = F.cross_entropy(self(images), labels)
-        self.log("train/loss", loss, prog_bar=True, on_step=False, on_epoch=True)
-        return loss
+        return self._step("train", batch)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
-        images, labels = batch
-        logits = self(images)
-        self.accuracy["val"](logits, labels)
-        self.log("val/loss", F.cross_entropy(logits, labels))
-        self.log("val/accuracy", self.accuracy["val"], prog_bar=True)
+        self._step("val", batch)
 
     def test_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
+        self._step("test", batch)
+
+    def on_test_epoch_start(self) -> None:
+        self.confusion.reset()
+
+    def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
         images, labels = batch
-        self.accuracy["test"](self(images), labels)
-        self.log("test/accuracy", self.accuracy["test"])
+        logits = self(images)
+        loss = F.cross_entropy(logits, labels)
+        accuracy = self.accuracy[f"{part}_"]
+        accuracy(logits, labels)
+        if part == "test":
+            self.confusion.update(logits, labels)
+        shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
+        for name, value in ((f"{part}/loss", loss), (f"{part}/accuracy", accuracy)):
+            self.log(name, value, on_step=False, on_epoch=True, prog_bar=name == shown, batch_size=len(labels))
+        return loss
 
     def configure_optimizers(self):
-        optimizer = torch.optim.AdamW(self.parameters(), self.learning_rate, weight_decay=self.weight_decay)
-        steps = int(self.trainer.estimated_stepping_batches)
-        rising = max(round(self.warm_up * steps), 1)
-        schedule = torch.optim.lr_scheduler.SequentialLR(
-            optimizer,
-            [
-                torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=rising),
-                torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps - rising, 1)),
-            ],
-            milestones=[rising],
-        )
+        optimizer = self.make_optimizer(self.parameters())
+        schedule = self.make_scheduler(optimizer, int(self.trainer.estimated_stepping_batches))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -10,6 +10,8 @@ from gsa.groups import Group
 
 __all__ = ["draw_orbit"]
 
+_MOST = 8  # rows and columns that can still be read
+
 
 def draw_orbit(
     image: Tensor,
@@ -25,9 +27,9 @@ def draw_orbit(
 
     Args:
         image: [C, H, W].
-        features: an equivariant layer or network part, [B, C, H, W] → [B, C′, |H|, H, W].
+        features: an equivariant layer or network part, [B, C, H, W] → [B, C′, poses, H, W].
         networks: names and networks, [B, C, H, W] → [B, K]; one row of logits each.
-        group: whose elements are the columns.
+        group: whose elements are the columns; of more than eight elements or poses, eight at most are shown.
         channel: of the feature.
 
     Returns:
@@ -35,27 +37,32 @@ def draw_orbit(
     """
     from matplotlib.figure import Figure
 
-    order = group.order
-    rows = 1 + order + len(networks)
-    figure = Figure(figsize=(1.5 * order + 1.2, 1.25 * rows + 0.4), layout="constrained")
-    axes = figure.subplots(rows, order, squeeze=False)
     with torch.no_grad():
-        orbit = [group.act(image[None], g) for g in range(order)]
-        maps = [features(moved)[0, channel].numpy(force=True) for moved in orbit]
-        logits = {name: [network(moved)[0].numpy(force=True) for moved in orbit] for name, network in networks.items()}
+        elements = range(0, group.order, -(-group.order // _MOST))
+        orbit = {g: group.act(image[None], g) for g in elements}
+        maps = {g: features(moved)[0, channel].numpy(force=True) for g, moved in orbit.items()}
+        logits = {
+            name: {g: network(moved)[0].numpy(force=True) for g, moved in orbit.items()}
+            for name, network in networks.items()
+        }
+    count = len(maps[0])
+    poses = range(0, count, -(-count // _MOST))
+    rows = 1 + len(poses) + len(networks)
+    figure = Figure(figsize=(1.5 * len(elements) + 1.2, 1.25 * rows + 0.4), layout="constrained")
+    axes = figure.subplots(rows, len(elements), squeeze=False)
 
-    limit = max(abs(m).max() for m in maps)
-    for g in range(order):
-        axes[0, g].imshow(orbit[g][0].movedim(0, -1).squeeze(-1).numpy(force=True), cmap="gray")
-        axes[0, g].set_title(group.describe(g), fontsize=9)
-        for pose in range(order):
-            axes[1 + pose, g].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)
-        for row, values in enumerate(logits.values(), start=1 + order):
-            axes[row, g].bar(range(len(values[g])), values[g], color="C0" if row == 1 + order else "C7")
-            axes[row, g].set_ylim(*_limits(values))
+    limit = max(abs(m).max() for m in maps.values())
+    for column, g in enumerate(elements):
+        axes[0, column].imshow(orbit[g][0].movedim(0, -1).squeeze(-1).numpy(force=True), cmap="gray")
+        axes[0, column].set_title(group.describe(g), fontsize=9)
+        for row, pose in enumerate(poses, start=1):
+            axes[row, column].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)
+        for row, values in enumerate(logits.values(), start=1 + len(poses)):
+            axes[row, column].bar(range(len(values[g])), values[g], color="C0" if row == 1 + len(poses) else "C7")
+            axes[row, column].set_ylim(*_limits(list(values.values())))
 
-    labels = ["input", *(f"pose {group.describe(h)}" for h in range(order)), *networks]
-    for row, label in enumerate(labels):
+    names = [f"pose {group.describe(h)}" for h in poses] if count == group.order else ["feature"] * len(poses)
+    for row, label in enumerate(["input", *names, *networks]):
         axes[row, 0].set_ylabel(label, fontsize=8)
         for axis in axes[row]:
             axis.set_xticks([])

@@ -1,0 +1,106 @@
+"""Commands.
+
+gsa-train [key=value …]     the same as  python train.py [key=value …]
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException, MissingConfigException
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from gsa.models import list_models, preset
+from gsa.training import run
+from gsa.training._config import ConfigError, nearest
+
+__all__ = ["RefuseBadConfig", "register", "train"]
+
+
+def register() -> None:
+    """Make the networks known to Hydra, with all their keywords, as the choices of model=…"""
+    for name in list_models():
+        node = {"_target_": "gsa.create_model", "name": name, **preset(name)}
+        ConfigStore.instance().store(group="model", name=name, node=node)
+    OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
+
+
+def train() -> None:
+    """Train a network: `python train.py` and `gsa-train`. A configuration that cannot be run exits with code 2."""
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
+    register()
+    try:
+        _main()
+    except (HydraException, OmegaConfBaseException) as error:
+        _refuse(_explain(error))
+    except ConfigError as error:
+        _refuse(str(error))
+
+
+class RefuseBadConfig(Callback):
+    """Checks a run before Hydra makes its folder."""
+
+    def on_run_start(self, config: DictConfig, **kwargs) -> None:
+        config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+        config.output_dir = "."  # not known yet
+        try:
+            run.check(config)
+        except ConfigError as error:
+            _refuse(str(error))
+
+
+@hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
+def _main(config: DictConfig) -> float | None:
+    metrics, _ = run.train(config)
+    return metrics.get(config.objective)
+
+
+def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:
+    """A resumed run goes on in its own folder: that of checkpoints/last.ckpt."""
+    if train and ckpt_path:
+        folder = Path(ckpt_path).absolute().parent
+        return str(folder.parent if folder.name == "checkpoints" else folder)
+    return new
+
+
+def _explain(error: Exception) -> str:
+    """Hydra's message, with the nearest key or choice."""
+    cause = error.__cause__
+    key = getattr(cause, "full_key", None)
+    if key and "not in struct" in str(cause):
+        legal = _legal_keys(key)
+        return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job"
+    if isinstance(error, MissingConfigException) and error.options:
+        return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options)}"
+    return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
+
+
+def _legal_keys(wrong: str) -> list[str]:
+    """Every key, dotted, of the configuration without the wrong one."""
+    rest = [word for word in sys.argv[1:] if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_module("gsa.configs", version_base="1.3"):
+        try:
+            config = hydra.compose("train", rest)
+        except HydraException:  # a second mistake, or a sweep
+            config = hydra.compose("train")
+    return _dotted(OmegaConf.to_container(config))
+
+
+def _dotted(node: dict, prefix: str = "") -> list[str]:
+    keys = []
+    for key, value in node.items():
+        keys.append(prefix + key)
+        if isinstance(value, dict):
+            keys += _dotted(value, f"{prefix}{key}.")
+    return keys
+
+
+def _refuse(message: str) -> None:
+    print(f"configuration refused: {message}", file=sys.stderr)
+    raise SystemExit(2)

@@ -1,0 +1,112 @@
+"""From a configuration to the objects of a run."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import lightning
+import torch
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, ModelCheckpoint
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from gsa.training._callbacks import History, SeededSteps
+from gsa.training._checkpoints import SafeCheckpointIO
+from gsa.training._classifier import Classifier
+from gsa.training._config import ConfigError, refuse_bad_keys
+
+__all__ = ["Parts", "build", "check"]
+
+
+@dataclass
+class Parts:
+    """The objects of a run."""
+
+    data: lightning.LightningDataModule
+    network: nn.Module
+    classifier: Classifier
+    history: History
+    checkpoint: ModelCheckpoint | None
+    trainer: lightning.Trainer
+
+
+def check(config: DictConfig) -> None:
+    """Refuse a configuration that cannot be run, before data are read or anything is written.
+
+    Keys and values are compared with what their targets take; then everything but the loggers is built, and the
+    network is shown one empty picture.
+
+    Raises:
+        ConfigError: naming the key, or what refused it and why.
+    """
+    refuse_bad_keys(config)
+    if not config.train and config.ckpt_path is None:
+        raise ConfigError("train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt")
+    with _silence(), torch.random.fork_rng(devices=[]):
+        try:
+            parts = build(config, loggers=False)
+            optimizer = parts.classifier.make_optimizer(parts.network.parameters())
+            parts.classifier.make_scheduler(optimizer, 100)
+            side = parts.data.image_size
+            with torch.no_grad():
+                parts.network.eval()(torch.zeros(1, parts.data.in_channels, side, side))
+        except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
+            raise ConfigError(str(error)) from error
+
+
+def build(config: DictConfig, loggers: bool = True) -> Parts:
+    """Data, network, classifier, callbacks and trainer of a composed configuration.
+
+    The network gets the channels and classes of the data.
+    """
+    data = _make(config.data)
+    network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
+    if config.compile:
+        network.compile()
+    plain = OmegaConf.to_container(config, resolve=True)
+    classifier = Classifier(
+        network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain}
+    )
+    history = History()
+    callbacks: list[Callback] = [SeededSteps(config.seed or 0), history]
+    if config.ema is not None:
+        callbacks.append(EMAWeightAveraging(decay=config.ema))
+    callbacks += [_make(node) for node in (config.callbacks or {}).values()]
+    checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
+    trainer = _make(
+        config.trainer,
+        callbacks=callbacks,
+        logger=[_make(node) for node in (config.logger or {}).values()] if loggers else False,
+        plugins=[SafeCheckpointIO()],
+    )
+    return Parts(data, network, classifier, history, checkpoint, trainer)
+
+
+def _make(node: DictConfig, **more: Any) -> Any:
+    """`hydra.utils.instantiate`, with the error of the target itself."""
+    try:
+        return instantiate(node, _convert_="all", **more)
+    except InstantiationException as error:
+        if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
+            raise ConfigError(str(error).splitlines()[0]) from error
+        raise error.__cause__ from None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What Lightning says of devices, it says when the run begins."""
+    log = logging.getLogger("lightning.pytorch")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)

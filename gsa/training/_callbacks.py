@@ -1,0 +1,52 @@
+"""What a run remembers of itself, and what makes it repeatable."""
+
+import hashlib
+import time
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+
+__all__ = ["History", "SeededSteps"]
+
+
+class SeededSteps(Callback):
+    """Makes dropout a function of (seed, epoch, batch): a resumed run draws what it would have drawn.
+
+    Args:
+        seed: of the run.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def on_train_batch_start(self, trainer: lightning.Trainer, module, batch: Any, index: int) -> None:
+        key = f"{self.seed} {trainer.current_epoch} {index} {trainer.global_rank}"
+        torch.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1)
+
+
+class History(Callback):
+    """One row of metrics and seconds an epoch; stored in checkpoints, so that resumed runs have all of it.
+
+    Attributes:
+        rows: [{"epoch": …, "seconds": …, "train/loss": …, …}]
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, float]] = []
+        self._start = 0.0
+
+    def on_train_epoch_start(self, trainer: lightning.Trainer, module) -> None:
+        self._start = time.perf_counter()
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module) -> None:
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        seconds = time.perf_counter() - self._start  # training and validation
+        self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **metrics})
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rows": list(self.rows)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rows = list(state["rows"])

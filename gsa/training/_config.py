@@ -1,0 +1,139 @@
+"""The configuration of a run: its keys, and how a bad one is refused before anything begins."""
+
+import difflib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.utils import get_object
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+__all__ = ["ConfigError", "RunConfig", "nearest", "refuse_bad_keys"]
+
+_HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; its message names the key."""
+
+
+@dataclass
+class RunConfig:
+    """Names and types of the top of configs/train.yaml, which describes them and gives their values."""
+
+    data: Any = MISSING
+    model: Any = MISSING
+    optimizer: Any = MISSING
+    scheduler: Any = MISSING
+    trainer: Any = MISSING
+    callbacks: Any = MISSING
+    logger: Any = MISSING
+    output_dir: str = MISSING
+    seed: int | None = MISSING
+    train: bool = MISSING
+    test: bool = MISSING
+    ckpt_path: str | None = MISSING
+    compile: bool = MISSING
+    ema: float | None = MISSING
+    report: bool = MISSING
+    objective: str = MISSING
+
+
+ConfigStore.instance().store(name="run_config", node=RunConfig)
+
+
+def refuse_bad_keys(config: DictConfig) -> None:
+    """Look at every key and value of a composed configuration.
+
+    Raises:
+        ConfigError: a key that nothing reads (with the nearest that something does), a number that is not finite,
+            a value of another type than its target declares, a `_target_` that does not exist.
+    """
+    legal = list(RunConfig.__dataclass_fields__)
+    for key in config:
+        if key not in legal:
+            raise ConfigError(f"unknown key {key!r}{nearest(key, legal)}; the keys are {', '.join(legal)}")
+    try:
+        plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(str(error).splitlines()[0]) from error
+    for key, value in plain.items():
+        if key in ("callbacks", "logger"):
+            for name, node in (value or {}).items():
+                _check(f"{key}.{name}", node, needs_target=True)
+        else:
+            _check(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
+    epochs = plain["trainer"].get("max_epochs")
+    if epochs is not None and not (isinstance(epochs, int) and epochs >= 1):
+        raise ConfigError(f"trainer.max_epochs must be at least 1, but got {epochs!r}")
+    if plain["ema"] is not None and not 0 < plain["ema"] < 1:
+        raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {plain['ema']}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The legal word that is most like another, in brackets."""
+    (closest,) = difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)
+    return f" (the nearest is {closest!r})"
+
+
+def _check(where: str, value: Any, needs_target: bool = False) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where} must be a finite number, but got {value}")
+    if needs_target and not (isinstance(value, dict) and "_target_" in value):
+        raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
+    if isinstance(value, dict):
+        if "_target_" in value:
+            _check_arguments(where, value)
+        for key, inner in value.items():
+            _check(f"{where}.{key}", inner)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _check(f"{where}[{index}]", inner)
+
+
+def _check_arguments(where: str, node: dict) -> None:
+    """Keys and values of a node against the signature of its target."""
+    try:
+        target = get_object(node["_target_"])
+    except Exception as error:
+        raise ConfigError(f"{where}._target_: {node['_target_']} cannot be imported ({error})") from error
+    parameters = inspect.signature(target).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for key, value in node.items():
+        if key in _HYDRA_KEYS:
+            continue
+        if key not in parameters and not open_ended:
+            raise ConfigError(
+                f"unknown key '{where}.{key}'{nearest(key, parameters)}; {node['_target_']} takes "
+                f"{', '.join(parameters)}"
+            )
+        annotation = parameters[key].annotation if key in parameters else Any
+        if not isinstance(annotation, str) and not _fits(value, annotation):
+            expected = getattr(annotation, "__name__", None) or str(annotation).replace("typing.", "")
+            raise ConfigError(f"{where}.{key} must be {expected}, but got {value!r}")
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a plain value may be passed for an annotation; those that cannot be told pass."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, option) for option in typing.get_args(annotation))
+    if origin is typing.Literal:
+        return value in typing.get_args(annotation)
+    if annotation is None:
+        return value is None
+    kind = origin or annotation
+    if not isinstance(kind, type) or kind in (Any, inspect.Parameter.empty) or isinstance(value, dict):
+        return True
+    if isinstance(value, bool):
+        return kind in (bool, object)
+    try:
+        return isinstance(value, kind) or (kind is float and isinstance(value, int))
+    except TypeError:  # a protocol that is not checked at run time
+        return True

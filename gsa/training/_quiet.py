@@ -1,0 +1,40 @@
+"""Warnings of libraries that a user can do nothing about."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["quiet"]
+
+_KNOWN = (
+    "The '.*_dataloader' does not have many workers",  # a choice: see num_workers
+    "The number of training batches",  # fewer than log_every_n_steps
+    ".*LeafSpec.*deprecated",
+    "The `?srun`? command is available",
+    "Experiment logs directory .* exists",  # a resumed run goes on in its own folder
+    "Checkpoint directory .* exists",
+    "You're resuming from a checkpoint that ended before the epoch ended",
+)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the known ones out, everything else in."""
+    tips = _Tips()
+    log = logging.getLogger("lightning.pytorch.utilities.rank_zero")
+    log.addFilter(tips)
+    try:
+        with warnings.catch_warnings():
+            for message in _KNOWN:
+                warnings.filterwarnings("ignore", message)
+            yield
+    finally:
+        log.removeFilter(tips)
+
+
+class _Tips(logging.Filter):
+    """Advertisements."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "litlogger" not in record.getMessage() and "💡" not in record.getMessage()

@@ -1,0 +1,37 @@
+"""Positional encodings as every pose sees them."""
+
+from torch import Tensor
+
+from gsa.groups import Group
+
+__all__ = ["draw_encodings"]
+
+
+def draw_encodings(spatial: Tensor, group: Group, channels: int = 4):
+    """The acted encodings ρ_x(h⁻¹u), one row a pose h, one column a channel.
+
+    Args:
+        spatial: [|H|, U, V, d], values at every offset u.
+        group: H.
+        channels: how many of the d are drawn.
+
+    Returns:
+        A matplotlib figure.
+    """
+    from matplotlib.figure import Figure
+
+    columns = min(channels, spatial.shape[-1])
+    figure = Figure(figsize=(1.3 * columns + 0.8, 1.3 * group.order + 0.4), layout="constrained")
+    axes = figure.subplots(group.order, columns, squeeze=False)
+    for channel in range(columns):
+        limit = spatial[..., channel].abs().max().item()
+        for pose in range(group.order):
+            axis = axes[pose, channel]
+            values = spatial[pose, ..., channel].numpy(force=True)
+            axis.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit)
+            axis.set_xticks([])
+            axis.set_yticks([])
+            if channel == 0:
+                axis.set_ylabel(f"pose {group.describe(pose)}", fontsize=8)
+        axes[0, channel].set_title(f"channel {channel}", fontsize=9)
+    return figure

@@ -1,0 +1,30 @@
+"""Equivariance errors, element by element."""
+
+__all__ = ["draw_errors"]
+
+
+def draw_errors(before: dict[str, dict], after: dict[str, dict]):
+    """Relative equivariance error of each element before and after training, on a logarithmic axis.
+
+    Args:
+        before, after: name of an element → {"error": float, "exact": bool}.
+
+    Returns:
+        A matplotlib figure.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(4.0, 0.55 * len(after) + 2), 3), layout="constrained")
+    axis = figure.subplots()
+    floor = 1e-9  # the identity has no error at all, which a logarithm cannot show
+    for offset, errors, label, color in ((-0.2, before, "before training", "C7"), (0.2, after, "after", "C0")):
+        heights = [max(entry["error"], floor) for entry in errors.values()]
+        axis.bar([i + offset for i in range(len(errors))], heights, 0.4, label=label, color=color)
+    marks = [f"{name}\n{'exact' if entry['exact'] else 'sampled'}" for name, entry in after.items()]
+    axis.set_xticks(range(len(after)), marks, fontsize=8)
+    axis.set_yscale("log")
+    axis.set_ylim(floor / 2, 4)
+    axis.set_ylabel("relative error of the logits")
+    axis.axhline(1e-5, color="black", linewidth=0.8, linestyle=":")
+    axis.legend()
+    return figure

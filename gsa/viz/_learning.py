@@ -1,0 +1,28 @@
+"""How a run went, epoch by epoch."""
+
+from collections.abc import Sequence
+
+__all__ = ["draw_learning"]
+
+
+def draw_learning(rows: Sequence[dict[str, float]]):
+    """Loss and accuracy of training and validation against the epoch.
+
+    Args:
+        rows: one dictionary an epoch: "epoch" and any of {train,val}/{loss,accuracy}.
+
+    Returns:
+        A matplotlib figure.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    for axis, metric in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
+        for part, color in (("train", "C7"), ("val", "C0")):
+            points = [(row["epoch"] + 1, row[f"{part}/{metric}"]) for row in rows if f"{part}/{metric}" in row]
+            axis.plot(*zip(*points, strict=True) if points else ((), ()), color=color, marker=".", label=part)
+        axis.set_xlabel("epoch")
+        axis.set_title(metric, fontsize=10)
+        axis.grid(alpha=0.3)
+    axis.legend()
+    return figure
