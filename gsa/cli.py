@@ -13,7 +13,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException, MissingConfigException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
 from gsa.models import list_models, preset
 from gsa.training import run
@@ -72,7 +72,7 @@ def _explain(error: Exception) -> str:
     """Hydra's message, with the nearest key or choice."""
     cause = error.__cause__
     key = getattr(cause, "full_key", None)
-    if key and "not in struct" in str(cause):
+    if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
         legal = _legal_keys(key)
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job"
     if isinstance(error, MissingConfigException) and error.options:

@@ -65,7 +65,7 @@ def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
     ):
         try:
             array = numpy.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+        except Exception as error:  # whatever NumPy makes of damaged bytes
             raise ValueError(f"{file} is not a cache of numbers ({error}); delete it, and it will be made again") from error
         if array.shape != shape or array.dtype != dtype:
             raise ValueError(

@@ -115,8 +115,7 @@ def _check_arguments(where: str, node: dict) -> None:
             )
         annotation = parameters[key].annotation if key in parameters else Any
         if not isinstance(annotation, str) and not _fits(value, annotation):
-            expected = getattr(annotation, "__name__", None) or str(annotation).replace("typing.", "")
-            raise ConfigError(f"{where}.{key} must be {expected}, but got {value!r}")
+            raise ConfigError(f"{where}.{key} must be {_in_words(annotation)}, but got {value!r}")
 
 
 def _fits(value: Any, annotation: Any) -> bool:
@@ -137,3 +136,11 @@ def _fits(value: Any, annotation: Any) -> bool:
         return isinstance(value, kind) or (kind is float and isinstance(value, int))
     except TypeError:  # a protocol that is not checked at run time
         return True
+
+
+def _in_words(annotation: Any) -> str:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_in_words(option) for option in typing.get_args(annotation)))
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(repr(option) for option in typing.get_args(annotation))
+    return "None" if annotation is type(None) else getattr(annotation, "__name__", str(annotation))

@@ -1,0 +1,95 @@
+"""Order and augmentation are functions of (seed, epoch, index), and bad pictures are named."""
+
+import math
+
+import numpy
+import pytest
+import torch
+
+from gsa.data import DigitsDataModule
+from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._pictures import EpochOrder, Pictures, pictures_in_memory
+from gsa.data._turn import turned
+
+
+def test_every_epoch_has_its_own_order_of_everything():
+    order = EpochOrder(100, seed=0)
+    epochs = []
+    for epoch in (0, 1):
+        order.set_epoch(epoch)
+        keys = list(order)
+        assert {e for e, _ in keys} == {epoch} and sorted(i for _, i in keys) == list(range(100))
+        epochs.append([i for _, i in keys])
+    assert epochs[0] != epochs[1]
+    order.set_epoch(0)
+    assert [i for _, i in order] == epochs[0]
+    assert [i for _, i in EpochOrder(100, seed=1)] != epochs[0]
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_an_augmented_picture_is_a_function_of_seed_epoch_and_index(name):
+    data = pictures_in_memory(torch.rand(3, 1, 16, 16), torch.zeros(3, dtype=torch.long), 1, "here")
+
+    def picture(seed, epoch, index):
+        return Pictures(data, [0], [1], [name], seed)[epoch, index][0]
+
+    assert torch.equal(picture(0, 5, 1), picture(0, 5, 1))
+    different = [picture(0, epoch, 1) for epoch in range(20)] + [picture(seed, 0, 1) for seed in range(20)]
+    assert len({p.sum(-1).numpy().tobytes() for p in different}) > 1
+    assert picture(0, 0, 1).shape == (1, 16, 16)
+
+
+@pytest.mark.parametrize("size", [(7, 7), (6, 9)])
+def test_augmentations_keep_the_size(size):
+    picture = torch.rand(3, *size)
+    assert augment(picture, list(AUGMENTATIONS), numpy.random.default_rng(0)).shape == picture.shape
+
+
+def test_workers_change_nothing():
+    def epoch(workers):
+        module = DigitsDataModule(batch_size=200, augmentation=["turns", "crops"], num_workers=workers)
+        module.setup()
+        return [x for x, _ in module.train_dataloader()]
+
+    assert all(torch.equal(a, b) for a, b in zip(epoch(0), epoch(2), strict=True))
+
+
+def test_turned_counts_counter_clockwise():
+    pictures = torch.rand(4, 2, 6, 6)
+    quarter = turned(pictures, [k * math.pi / 2 for k in range(4)])
+    for k in range(4):
+        torch.testing.assert_close(quarter[k], torch.rot90(pictures[k], k, (-2, -1)))
+
+
+def test_bad_pixels_and_labels_are_named_by_row():
+    pictures, labels = torch.rand(5, 1, 4, 4), torch.arange(5)
+    pictures_in_memory(pictures, labels, 5, "here")
+    with pytest.raises(ValueError, match="here, row 4: labels must be 0 … 3, but got 4"):
+        pictures_in_memory(pictures, labels, 4, "here")
+    for value in (math.nan, math.inf, -1.0, 2.0):
+        wrong = pictures.clone()
+        wrong[2, 0, 1, 1] = value
+        with pytest.raises(ValueError, match="here, row 2: pixels must be numbers in"):
+            pictures_in_memory(wrong, labels, 5, "here")
+    with pytest.raises(ValueError, match="5 pictures, but 4 labels"):
+        pictures_in_memory(pictures, labels[:4], 5, "here")
+
+
+@pytest.mark.parametrize(
+    "argument, message",
+    [
+        ({"batch_size": -3}, "batch_size must be at least 1"),
+        ({"num_workers": -1}, "num_workers must not be negative"),
+        ({"augmentation": ["turn"]}, "augmentation must be a list out of"),
+        ({"augmentation": "turns"}, "augmentation must be a list out of"),
+        ({"size": 4}, "size must be at least"),
+    ],
+)
+def test_bad_arguments_are_refused(argument, message):
+    with pytest.raises(ValueError, match=message):
+        DigitsDataModule(**argument)
+
+
+def test_a_batch_larger_than_the_data_is_refused():
+    with pytest.raises(ValueError, match="batch_size must be at most the 1200 training pictures"):
+        DigitsDataModule(batch_size=2000).setup()
