@@ -26,6 +26,7 @@ def register() -> None:
     """Make the networks known to Hydra, with all their keywords, as the choices of model=…"""
     for name in list_models():
         node = {"_target_": "gsa.create_model", "name": name, **preset(name)}
+        del node["in_channels"], node["num_classes"]  # those of the data
         ConfigStore.instance().store(group="model", name=name, node=node)
     OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
 

@@ -64,7 +64,8 @@ def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
         cache_files(root), ((rows, 784), (rows,)), (numpy.float16, numpy.uint8), strict=True
     ):
         try:
-            array = numpy.load(file, allow_pickle=False)
+            with file.open("rb") as stream:
+                array = numpy.lib.format.read_array(stream, allow_pickle=False)
         except Exception as error:  # whatever NumPy makes of damaged bytes
             raise ValueError(f"{file} is not a cache of numbers ({error}); delete it, and it will be made again") from error
         if array.shape != shape or array.dtype != dtype:

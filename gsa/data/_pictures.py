@@ -73,7 +73,9 @@ class PictureDataModule(lightning.LightningDataModule):
             self.parts[part] = Pictures(dataset, self.mean, self.std, augmentation, self.seed)
 
     def train_dataloader(self) -> DataLoader:
-        order = EpochOrder(len(self.parts["train"]), self.seed)
+        # Workers look ahead before Lightning tells the sampler its epoch, which is not 0 in a resumed run.
+        epoch = self.trainer.fit_loop.epoch_progress.current.processed if self.trainer else 0
+        order = EpochOrder(len(self.parts["train"]), self.seed, epoch)
         return self._loader("train", batch_size=self.batch_size, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:
@@ -136,8 +138,8 @@ class EpochOrder(Sampler):
     Lightning tells the epoch before each one begins.
     """
 
-    def __init__(self, length: int, seed: int) -> None:
-        self.length, self.seed, self.epoch = length, seed, 0
+    def __init__(self, length: int, seed: int, epoch: int = 0) -> None:
+        self.length, self.seed, self.epoch = length, seed, epoch
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch

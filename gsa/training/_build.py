@@ -11,7 +11,7 @@ import lightning
 import torch
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
-from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
@@ -32,7 +32,7 @@ class Parts:
     network: nn.Module
     classifier: Classifier
     history: History
-    checkpoint: ModelCheckpoint | None
+    best: ModelCheckpoint | None  # what kept the best epoch
     trainer: lightning.Trainer
 
 
@@ -45,12 +45,15 @@ def check(config: DictConfig) -> None:
     Raises:
         ConfigError: naming the key, or what refused it and why.
     """
+    config = config.copy()
+    if config.seed is None:  # one will be drawn
+        config.seed = 0
     refuse_bad_keys(config)
     if not config.train and config.ckpt_path is None:
         raise ConfigError("train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt")
     with _silence(), torch.random.fork_rng(devices=[]):
         try:
-            parts = build(config, loggers=False)
+            parts = build(config, log=False)
             optimizer = parts.classifier.make_optimizer(parts.network.parameters())
             parts.classifier.make_scheduler(optimizer, 100)
             side = parts.data.image_size
@@ -60,11 +63,14 @@ def check(config: DictConfig) -> None:
             raise ConfigError(str(error)) from error
 
 
-def build(config: DictConfig, loggers: bool = True) -> Parts:
+def build(config: DictConfig, log: bool = True) -> Parts:
     """Data, network, classifier, callbacks and trainer of a composed configuration.
 
     The network gets the channels and classes of the data.
     """
+    for key in ("in_channels", "num_classes"):
+        if key in config.model:
+            raise ConfigError(f"model.{key} is that of the data and cannot be set")
     data = _make(config.data)
     network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
     if config.compile:
@@ -74,18 +80,21 @@ def build(config: DictConfig, loggers: bool = True) -> Parts:
         network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain}
     )
     history = History()
-    callbacks: list[Callback] = [SeededSteps(config.seed or 0), history]
+    callbacks: list[Callback] = [SeededSteps(config.seed), history]
     if config.ema is not None:
         callbacks.append(EMAWeightAveraging(decay=config.ema))
     callbacks += [_make(node) for node in (config.callbacks or {}).values()]
-    checkpoint = next((c for c in callbacks if isinstance(c, ModelCheckpoint)), None)
+    loggers = [_make(node) for node in (config.logger or {}).values()] if log else []
+    if not loggers:
+        callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
+    best = next((c for c in callbacks if isinstance(c, ModelCheckpoint) and c.monitor), None)
     trainer = _make(
         config.trainer,
         callbacks=callbacks,
-        logger=[_make(node) for node in (config.logger or {}).values()] if loggers else False,
+        logger=loggers or False,
         plugins=[SafeCheckpointIO()],
     )
-    return Parts(data, network, classifier, history, checkpoint, trainer)
+    return Parts(data, network, classifier, history, best, trainer)
 
 
 def _make(node: DictConfig, **more: Any) -> Any:

@@ -1,5 +1,6 @@
 """A network, its loss and its optimizer as a Lightning module."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -72,5 +73,16 @@ class Classifier(lightning.LightningModule):
 
     def configure_optimizers(self):
         optimizer = self.make_optimizer(self.parameters())
-        schedule = self.make_scheduler(optimizer, int(self.trainer.estimated_stepping_batches))
+        schedule = self.make_scheduler(optimizer, self._steps())
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def _steps(self) -> int:
+        """Optimizer steps of the whole run.
+
+        Not `trainer.estimated_stepping_batches`: that would start to load before a resumed run knows its epoch.
+        """
+        trainer = self.trainer
+        batches, limit = len(trainer.datamodule.train_dataloader()), trainer.limit_train_batches
+        batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+        steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
+        return steps if trainer.max_steps < 0 else min(steps, trainer.max_steps)

@@ -1,5 +1,8 @@
 """A run: from a configuration to a trained, tested and described network."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +41,7 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(config, resolve=True))
-    with quiet():
+    with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
         parts = build(config)
         parts.data.prepare_data()
@@ -89,9 +92,9 @@ def _fit(config: DictConfig, parts: Parts) -> dict[str, float]:
         if trainer.interrupted:
             raise KeyboardInterrupt
         chosen = None
-        if parts.checkpoint is not None and parts.checkpoint.best_model_path:
-            chosen = parts.checkpoint.best_model_path
-            metrics["val/accuracy"] = float(parts.checkpoint.best_model_score)
+        if parts.best is not None and parts.best.best_model_path:
+            chosen = parts.best.best_model_path
+            metrics["val/accuracy"] = float(parts.best.best_model_score)
         elif "val/accuracy" in trainer.callback_metrics:
             metrics["val/accuracy"] = float(trainer.callback_metrics["val/accuracy"])
     if chosen is not None:
@@ -109,3 +112,13 @@ def _test(config: DictConfig, parts: Parts, metrics: dict[str, float]) -> torch.
     (scores,) = parts.trainer.test(parts.classifier, parts.data, verbose=False)
     metrics["test/accuracy"] = scores["test/accuracy"]
     return parts.classifier.confusion.compute().cpu()
+
+
+@contextmanager
+def _closing_wandb() -> Iterator[None]:
+    """One run a job: without this, the next job of a sweep would go on writing into it."""
+    try:
+        yield
+    finally:
+        if "wandb" in sys.modules and sys.modules["wandb"].run is not None:
+            sys.modules["wandb"].finish()

@@ -1,0 +1,152 @@
+"""Every shipped configuration is sound; every bad one is refused by name, before anything begins."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hydra.errors import HydraException
+
+import gsa
+from gsa.training import ConfigError, check
+
+ROOT = Path(gsa.__file__).parent.parent
+CONFIGS = ROOT / "configs"
+
+
+def choices(group):
+    return sorted(str(p.relative_to(CONFIGS / group).with_suffix("")) for p in (CONFIGS / group).rglob("*.yaml"))
+
+
+ALONE = [(group, choice) for group in ("data", "optimizer", "scheduler", "callbacks", "logger", "recipe", "debug")
+         for choice in choices(group)] + [("trainer", "default"), ("trainer", "cpu")]  # fmt: skip
+
+
+@pytest.fixture
+def somewhere(tmp_path):
+    """A folder of pictures, for the data module that has to look at its classes."""
+    for part in ("train", "test"):
+        for name in "ab":
+            (tmp_path / "pictures" / part / name).mkdir(parents=True)
+    return f"data.root={tmp_path / 'pictures'}"
+
+
+@pytest.mark.parametrize("group, choice", ALONE)
+def test_every_choice_of_every_group_can_be_built(configure, somewhere, group, choice):
+    fitting = {"cifar10": "model=cifar10_z2_sa", "imagefolder": "model=cifar10_z2_sa", "pcam": "model=pcam_z2_sa",
+               "rotmnist": "model=rotmnist_z2_sa"}  # fmt: skip
+    extra = [fitting[choice]] if group == "data" and choice in fitting else []
+    extra += [somewhere] if choice == "imagefolder" else []
+    check(configure(f"{group}={choice}", *extra))
+
+
+def test_no_group_is_forgotten():
+    groups = {p.name for p in CONFIGS.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert groups == {group for group, _ in ALONE} | {"experiment"}
+    assert choices("trainer") == ["cpu", "default", "gpu"]
+
+
+def test_a_gpu_is_asked_for(configure):
+    import torch
+
+    config = configure("trainer=gpu")
+    assert config.trainer.accelerator == "gpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="gpu"):
+            check(config)
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_every_experiment_can_be_built_with_both_recipes(configure, experiment):
+    config = configure(f"experiment={experiment}")
+    check(config)
+    data, network = experiment.split("/")
+    assert config.model.name == f"{data}_{network}" and config.data._target_.lower().endswith(f"{data}datamodule")
+    fast = configure(f"experiment={experiment}", "recipe=fast")
+    assert fast.optimizer._target_ == "torch.optim.AdamW" and fast.trainer.max_epochs < 100
+
+
+def test_there_is_an_experiment_for_every_network():
+    assert {name.replace("/", "_") for name in choices("experiment")} == set(gsa.list_models())
+
+
+def test_the_recipes_are_the_papers(configure):
+    rotmnist = configure("experiment=rotmnist/r4_sa")
+    assert rotmnist.optimizer == {"_target_": "torch.optim.Adam", "_partial_": True, "lr": 1e-3, "weight_decay": 1e-4}
+    assert (rotmnist.trainer.max_epochs, rotmnist.data.batch_size) == (300, 8)
+    cifar10, pcam = configure("experiment=cifar10/z2_sa"), configure("experiment=pcam/r4_sa")
+    assert (cifar10.optimizer.lr, cifar10.optimizer.momentum, cifar10.data.batch_size) == (0.01, 0.9, 24)
+    assert round(cifar10.scheduler.warmup * cifar10.trainer.max_epochs) == 10
+    assert round(pcam.scheduler.warmup * pcam.trainer.max_epochs) == 10
+
+
+# (override, what the message must say); composed by Hydra or refused by `check`.
+BAD = [
+    ("typo=1", "typo"),
+    ("+typo=1", "unknown key 'typo' .the nearest is"),
+    ("+seeds=1", "unknown key 'seeds' .the nearest is 'seed'"),
+    ("model.neighborhood=7", "neighborhood"),
+    ("+model.neighborhood=7", "did you mean 'neighbourhood'"),
+    ("+data.batchsize=7", "unknown key 'data.batchsize' .the nearest is 'batch_size'"),
+    ("+trainer.max_epoch=7", "unknown key 'trainer.max_epoch' .the nearest is 'max_epochs'"),
+    ("+optimizer.momentum=7", "unknown key 'optimizer.momentum'"),
+    ("+callbacks.early=true", "callbacks.early must have a _target_"),
+    ("+callbacks.early._target_=lightning.pytorch.callbacks.EarlyStoping", "cannot be imported"),
+    ("model=rotmnist_r5_sa", "rotmnist_r5_sa"),
+    ("seed=abc", "seed"),
+    ("train=perhaps", "train"),
+    ("trainer.max_epochs=ten", "trainer.max_epochs must be int or None, but got 'ten'"),
+    ("trainer.max_epochs=0", "trainer.max_epochs must be at least 1"),
+    ("trainer.precision=bf17", "trainer.precision must be .*'bf16-mixed'"),
+    ("trainer.accelerator=gpus", "gpus"),
+    ("data.batch_size=1.5", "data.batch_size must be int, but got 1.5"),
+    ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
+    ("data.augmentation=[turn]", "augmentation must be a list out of"),
+    ("optimizer.lr=nan", "optimizer.lr must be a finite number"),
+    ("optimizer.lr=inf", "optimizer.lr must be a finite number"),
+    ("optimizer.lr=-1", "Invalid learning rate"),
+    ("optimizer.lr=fast", "optimizer.lr must be"),
+    ("scheduler.warmup=1.5", "warmup must be a share"),
+    ("ema=2", "ema must be a decay between 0 and 1"),
+    ("model.neighbourhood=4", "neighbourhood must be an odd number"),
+    ("model.group=R1", "a group is named Z2"),
+    ("model.group=Q4", "a group is named Z2"),
+    ("model.num_heads=0", "num_heads must be a positive integer"),
+    ("model.form=sumed", "form must be one of"),
+    ("model.encoding=furier", "furier"),
+    ("data.size=13", "nearest ones that are: 12 or 16"),
+    ("train=false", "set ckpt_path"),
+]
+
+
+@pytest.mark.parametrize("override, message", BAD)
+def test_a_bad_override_is_refused_by_name(configure, override, message):
+    with pytest.raises((ConfigError, HydraException), match=message):
+        check(configure(override))
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null", "ema=0.99", "seed=0",
+     "model.head_dim=6",
+     "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}"],
+)  # fmt: skip
+def test_a_good_override_is_not(configure, override):
+    check(configure(override))
+
+
+@pytest.mark.parametrize("override, message", [
+    ("typo=1", "unknown key 'typo' (the nearest is"),
+    ("+typo=1", "unknown key 'typo' (the nearest is"),
+    ("model.neighborhood=7", "(the nearest is 'model.neighbourhood')"),
+    ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),
+    ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
+])  # fmt: skip
+def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+    assert time.perf_counter() - start < 60  # nothing was trained
