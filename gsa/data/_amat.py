@@ -23,6 +23,7 @@ MEMBERS = {
     "mnist_all_rotation_normalized_float_train_valid.amat": 12_000,
     "mnist_all_rotation_normalized_float_test.amat": 50_000,
 }
+_AGAIN = "delete it, and it will be made again"
 _BYTES_A_ROW = 785 * 40  # no official row comes near
 
 
@@ -60,18 +61,15 @@ def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
         ValueError: anything else in the files.
     """
     arrays = []
-    for file, shape, dtype in zip(
-        cache_files(root), ((rows, 784), (rows,)), (numpy.float16, numpy.uint8), strict=True
-    ):
+    for file, shape, dtype in zip(cache_files(root), ((rows, 784), (rows,)), (numpy.float16, numpy.uint8), strict=True):
         try:
             with file.open("rb") as stream:
                 array = numpy.lib.format.read_array(stream, allow_pickle=False)
         except Exception as error:  # whatever NumPy makes of damaged bytes
-            raise ValueError(f"{file} is not a cache of numbers ({error}); delete it, and it will be made again") from error
+            raise ValueError(f"{file} is not a cache of numbers ({error}); {_AGAIN}") from error
         if array.shape != shape or array.dtype != dtype:
             raise ValueError(
-                f"{file} should hold {shape} of {numpy.dtype(dtype)}, but holds {array.shape} of {array.dtype}; "
-                "delete it, and it will be made again"
+                f"{file} should hold {shape} of {numpy.dtype(dtype)}, but holds {array.shape} of {array.dtype}; {_AGAIN}"
             )
         arrays.append(torch.from_numpy(array))
     return arrays[0].view(-1, 1, 28, 28), arrays[1].long()
@@ -126,6 +124,7 @@ def _read_rows(stream: io.BufferedIOBase, rows: int, where: str) -> numpy.ndarra
 
 
 def cache_files(root: Path) -> tuple[Path, Path]:
+    """Where the parsed pictures and labels are kept."""
     return root / f"{CACHE}_pictures.npy", root / f"{CACHE}_labels.npy"
 
 

@@ -63,8 +63,8 @@ class CIFAR10DataModule(PictureDataModule):
             files = CIFAR10(self.root, train=train, download=download)
         except RuntimeError as error:
             raise FileNotFoundError(
-                f"CIFAR-10's files were not found whole under {self.root / CIFAR10.base_folder}; set data.root, let them "
-                "be fetched with data.download=true, or use pictures in folders with data=imagefolder"
+                f"CIFAR-10's files were not found whole under {self.root / CIFAR10.base_folder}; set data.root, let "
+                "them be fetched with data.download=true, or use pictures in folders with data=imagefolder"
             ) from error
         pictures = torch.from_numpy(files.data).movedim(-1, 1)
         return pictures_in_memory(pictures, torch.tensor(files.targets), self.num_classes, str(self.root))

@@ -68,9 +68,7 @@ class ImageFolderDataModule(PictureDataModule):
         named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()
         for part in named:
             if (found := self._classes(part)) != classes:
-                raise ValueError(
-                    f"{self.root / part} should hold the classes of train, {classes}, but holds {found}"
-                )
+                raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
         parts = {part: ImageFolder(self.root / part, self._prepare, loader=_read) for part in named}
         if "val" not in parts:
             training = parts["train"]
@@ -83,7 +81,9 @@ class ImageFolderDataModule(PictureDataModule):
     def _classes(self, part: str) -> list[str]:
         folder = self.root / part
         if not folder.is_dir():
-            raise FileNotFoundError(f"pictures are read from {self.root}/{{train,test}}/<class>/, but {folder} is not a folder")
+            raise FileNotFoundError(
+                f"pictures are read from {self.root}/{{train,test}}/<class>/, but {folder} is not a folder"
+            )
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
 
     def _prepare(self, picture) -> Tensor:

@@ -53,8 +53,8 @@ class PCamDataModule(PictureDataModule):
 
     def load(self) -> dict[str, Dataset]:
         parts = {split: self._open(split) for split in ("train", "val", "test")}
-        for split, file in (("train", "train"), ("val", "valid"), ("test", "test")):
-            stem = self.root / "pcam" / f"camelyonpatch_level_2_split_{file}"
+        for name in ("train", "valid", "test"):
+            stem = self.root / "pcam" / f"camelyonpatch_level_2_split_{name}"
             _check(Path(f"{stem}_x.h5"), Path(f"{stem}_y.h5"))
         return {split: _Patches(patches) for split, patches in parts.items()}
 

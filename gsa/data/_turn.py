@@ -33,7 +33,5 @@ def turned(pictures: Tensor, angles: Sequence[float] | Tensor, size: int | None 
     out = pictures.new_empty(len(pictures), pictures.shape[1], *frame)
     for part in torch.arange(len(pictures)).split(4096):  # the grid is larger than the pictures
         grid = F.affine_grid(inverse[part].to(pictures.dtype), list(out[part].shape), align_corners=False)
-        out[part] = F.grid_sample(
-            pictures[part], grid, mode="bilinear", padding_mode="zeros", align_corners=False
-        )
+        out[part] = F.grid_sample(pictures[part], grid, mode="bilinear", padding_mode="zeros", align_corners=False)
     return out

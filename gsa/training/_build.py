@@ -76,9 +76,7 @@ def build(config: DictConfig, log: bool = True) -> Parts:
     if config.compile:
         network.compile()
     plain = OmegaConf.to_container(config, resolve=True)
-    classifier = Classifier(
-        network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain}
-    )
+    classifier = Classifier(network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain})
     history = History()
     callbacks: list[Callback] = [SeededSteps(config.seed), history]
     if config.ema is not None:

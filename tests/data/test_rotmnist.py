@@ -47,9 +47,7 @@ def test_the_archive_is_read_in_order_and_kept_compactly(tmp_path):
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
     pictures, labels = amat.read_cache(tmp_path, rows=17)
     _, pixels, expected = rows(12)
-    torch.testing.assert_close(
-        pictures[:12].double(), torch.from_numpy(pixels).view(-1, 1, 28, 28), atol=3e-4, rtol=0
-    )
+    torch.testing.assert_close(pictures[:12].double(), torch.from_numpy(pixels).view(-1, 1, 28, 28), atol=3e-4, rtol=0)
     assert labels[:12].tolist() == expected.tolist() and pictures.shape == (17, 1, 28, 28)
     assert {f.name for f in tmp_path.iterdir()} == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy"}
     (tmp_path / amat.ARCHIVE).unlink()

@@ -1,0 +1,66 @@
+"""Every picture shows what it is given."""
+
+import pytest
+import torch
+
+import gsa
+from gsa import viz
+
+
+def test_learning_has_a_line_for_each_part():
+    rows = [{"epoch": e, "train/loss": 1.0 / (e + 1), "val/accuracy": e / 3, "val/loss": 2.0} for e in range(3)]
+    loss, accuracy = viz.draw_learning(rows).axes
+    assert [list(line.get_ydata()) for line in loss.lines] == [[1.0, 0.5, 1 / 3], [2.0] * 3]
+    assert list(accuracy.lines[1].get_xdata()) == [1, 2, 3]
+    viz.draw_learning([])
+
+
+def test_angles_of_an_invariant_function_are_flat_and_of_another_are_not():
+    pictures = torch.zeros(4, 1, 9, 9)
+    pictures[:, 0, 4, 4:] = torch.rand(4, 5)
+    labels = torch.tensor([0, 1, 0, 1])
+    columns = torch.stack((torch.ones(81), torch.arange(81.0)), dim=1)
+
+    def invariant(x):
+        return torch.stack((x.flatten(1).amax(1), x.flatten(1).mean(1) * 0), dim=1)
+
+    def other(x):
+        return x.flatten(1) @ columns
+
+    turns = gsa.group("R4")
+    for function, flat in ((invariant, True), (other, False)):
+        accuracy, logits = viz.draw_angles(function, pictures, labels, turns).axes
+        right = logits.lines[0].get_ydata()
+        assert (max(right) - min(right) < 1e-6) == flat
+        assert list(accuracy.lines[0].get_xdata()) == [0, 90, 180, 270, 360]
+
+
+def test_confusion_shows_counts_and_shares():
+    figure = viz.draw_confusion(torch.tensor([[3, 1], [0, 0]]))
+    assert [t.get_text() for t in figure.axes[0].texts] == ["3", "1"]
+    assert figure.axes[0].images[0].get_array().tolist() == [[0.75, 0.25], [0, 0]]
+
+
+def test_encodings_have_a_row_for_each_pose_and_turn_with_it(float64):
+    group = gsa.group("R4")
+    layer = gsa.nn.LiftingSelfAttention(group, 1, 4, num_heads=2, head_dim=6, neighbourhood=5)
+    figure = viz.draw_encodings(layer.acted_encoding(9, 9), group, channels=3)
+    assert len(figure.axes) == 4 * 3
+    shown = [torch.tensor(axis.images[0].get_array().tolist()) for axis in figure.axes[::3]]
+    for pose in range(4):
+        torch.testing.assert_close(shown[pose], group.act(shown[0][None, None], pose)[0, 0])
+
+
+def test_errors_have_a_bar_before_and_after_for_each_element():
+    errors = {"0°": {"error": 0.0, "exact": True}, "45°": {"error": 0.1, "exact": False}}
+    axis = viz.draw_errors(errors, errors).axes[0]
+    assert len(axis.patches) == 4
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["0°\nexact", "45°\nsampled"]
+
+
+@pytest.mark.parametrize("name, group, columns", [("digits_r4_sa", "R16", 8), ("digits_z2_sa", "R4", 4)])
+def test_the_orbit_of_a_larger_group_is_thinned_out(name, group, columns):
+    network = gsa.create_model(name).eval()
+    figure = viz.draw_orbit(torch.rand(1, 12, 12), network.lifting, {"logits": network}, gsa.group(group))
+    rows = 1 + network.group.order + 1
+    assert len(figure.axes) == columns * rows
