@@ -69,7 +69,8 @@ def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
             raise ValueError(f"{file} is not a cache of numbers ({error}); {_AGAIN}") from error
         if array.shape != shape or array.dtype != dtype:
             raise ValueError(
-                f"{file} should hold {shape} of {numpy.dtype(dtype)}, but holds {array.shape} of {array.dtype}; {_AGAIN}"
+                f"{file} should hold {shape} of {numpy.dtype(dtype)}, but holds {array.shape} of {array.dtype}; "
+                f"{_AGAIN}"
             )
         arrays.append(torch.from_numpy(array))
     return arrays[0].view(-1, 1, 28, 28), arrays[1].long()

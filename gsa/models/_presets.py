@@ -42,7 +42,7 @@ _PCAM = {
 _DIGITS = {
     "in_channels": 1,
     "num_classes": 10,
-    "channels": 16,
+    "channels": 32,
     "blocks": (0, 1, 1),
     "pools": (2, 2, 0),
     "num_heads": 4,

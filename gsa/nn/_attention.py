@@ -1,6 +1,5 @@
 """What lifting and group self-attention share: projections, heads, encoding, the op."""
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from gsa import encodings, groups, ops
 from gsa.encodings import Encoding, Neighbourhood, RotaryEncoding
 from gsa.groups import Group
+from gsa.nn._pointwise import PointwiseLinear
 
 __all__ = ["SelfAttention", "record_attention"]
 
@@ -66,11 +66,8 @@ class SelfAttention(nn.Module):
                 "a rotary encoding depends on output and key pose together and cannot serve form='summed'; "
                 "use form='regular', or another encoding"
             )
-        self.query_key_value = nn.Linear(in_channels, 3 * num_heads * head_dim)
-        self.out = nn.Linear(num_heads * head_dim, out_channels)
-        for linear in (self.query_key_value, self.out):
-            nn.init.normal_(linear.weight, std=math.sqrt(2 / linear.in_features))
-            nn.init.zeros_(linear.bias)
+        self.query_key_value = PointwiseLinear(in_channels, 3 * num_heads * head_dim)
+        self.out = PointwiseLinear(num_heads * head_dim, out_channels)
 
     def forward(self, features: Tensor) -> Tensor:
         query, key, value, spatial, pose, window = self._prepare(features)
@@ -85,8 +82,7 @@ class SelfAttention(nn.Module):
             dropout=self.attention_dropout if self.training else 0.0,
         )
         # Where the encoding has put output poses in front of the heads (rotary), they return to axis 2.
-        joined = rearrange(heads, "b (a e) p y x d -> b (a p) y x (e d)", e=self.num_heads)
-        return self.out(joined).movedim(-1, 1)
+        return self.out(rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=self.num_heads))
 
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
@@ -110,8 +106,8 @@ class SelfAttention(nn.Module):
         features = self.encoding.embed(features)
         if self.lifts:
             features = features.unsqueeze(2)
-        projected = self.query_key_value(features.movedim(1, -1))
-        query, key, value = rearrange(projected, "b p y x (three e d) -> three b e p y x d", three=3, e=self.num_heads)
+        projected = self.query_key_value(features)
+        query, key, value = rearrange(projected, "b (three e d) p y x -> three b e p y x d", three=3, e=self.num_heads)
         window = self.neighbourhood.mask(*features.shape[-2:], features.device)
         return *self.encoding(query, key, value, self.neighbourhood), window
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -128,8 +127,8 @@ def test_a_bad_override_is_refused_by_name(configure, override, message):
 
 @pytest.mark.parametrize(
     "override",
-    ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null", "ema=0.99", "seed=0",
-     "model.head_dim=6",
+    ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null",
+     "ema=0.99", "seed=0", "model.head_dim=6",
      "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}"],
 )  # fmt: skip
 def test_a_good_override_is_not(configure, override):
@@ -144,9 +143,7 @@ def test_a_good_override_is_not(configure, override):
     ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
 ])  # fmt: skip
 def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
-    start = time.perf_counter()
     done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,
                           text=True, stdin=subprocess.DEVNULL)  # fmt: skip
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
-    assert time.perf_counter() - start < 60  # nothing was trained
