@@ -51,6 +51,7 @@ def describe_run(config: DictConfig, parts: Parts, metrics: dict[str, float], be
         "machine": _machine(parts.trainer.strategy.root_device),
         "data": {"name": data["name"], "source": data["source"]},
         "split": {part: data[part] for part in ("train", "val", "test")},
+        "used": _used(parts),
         "history": rows,
     }
 
@@ -73,10 +74,7 @@ def measured_group(network: Any) -> Group:
 
 def summary(report: dict) -> str:
     """The report in a few lines."""
-    exact = {name: e["error"] for name, e in report["equivariance_error"].items() if e["exact"]}
-    worst = max(exact, key=exact.get)
-    sampled = [e["error"] for e in report["equivariance_error"].values() if not e["exact"]]
-    split = report["split"]
+    split, used = report["split"], report["used"]
     lines = [
         f"{report['model']}: group {report['group']}, {report['parameters']:,} parameters, seed {report['seed']}",
         f"data         {report['data']['name']} ({report['data']['source']}), "
@@ -89,10 +87,15 @@ def summary(report: dict) -> str:
         )
     for part, name in (("val", "validation"), ("test", "test")):
         if report[f"{part}_accuracy"] is not None:
-            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %")
-    lines.append(f"equivariance {exact[worst]:.1e} at worst, at {worst}, of {len(exact)} exact elements")
-    if sampled:
-        lines.append(f"             {max(sampled):.1e} at worst of {len(sampled)} sampled elements")
+            share = f" (of {used[part]} pictures only)" if used[part] < split[part] else ""
+            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{share}")
+    errors = report["equivariance_error"]
+    exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
+    lines.append(f"symmetry     relative change of the logits, exact elements: {exact}")
+    if sampled := [e["error"] for e in errors.values() if not e["exact"]]:
+        lines.append(
+            f"             between the pixels (sampled): {max(sampled):.1e} at worst of {len(sampled)} elements"
+        )
     return "\n".join(lines)
 
 
@@ -101,6 +104,22 @@ def write_json(report: dict, folder: Path) -> None:
     part = folder / ".report.json.part"
     part.write_text(json.dumps(report, indent=2) + "\n")
     part.replace(folder / "report.json")
+
+
+def _used(parts: Parts) -> dict[str, int]:
+    """Pictures of one epoch of training, of a validation and of the test; fewer than there are under limits."""
+    trainer, loaders = parts.trainer, parts.data
+    batches = {
+        "train": trainer.num_training_batches if parts.history.rows else 0,
+        "val": sum(trainer.num_val_batches),
+        "test": sum(trainer.num_test_batches),
+    }
+    sizes = {
+        "train": loaders.batch_size,
+        "val": loaders.val_dataloader().batch_size,
+        "test": loaders.test_dataloader().batch_size,
+    }
+    return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
 
 
 def _peak_memory_mb(device: torch.device) -> float:

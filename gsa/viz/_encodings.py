@@ -13,7 +13,7 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4):
     Args:
         spatial: [|H|, U, V, d], values at every offset u.
         group: H.
-        channels: how many of the d are drawn.
+        channels: how many of the d are drawn, the first and the last among them.
 
     Returns:
         A matplotlib figure.
@@ -23,15 +23,16 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4):
     columns = min(channels, spatial.shape[-1])
     figure = Figure(figsize=(1.3 * columns + 0.8, 1.3 * group.order + 0.4), layout="constrained")
     axes = figure.subplots(group.order, columns, squeeze=False)
-    for channel in range(columns):
+    shown = [round(i * (spatial.shape[-1] - 1) / max(columns - 1, 1)) for i in range(columns)]
+    for column, channel in enumerate(shown):
         limit = spatial[..., channel].abs().max().item()
         for pose in range(group.order):
-            axis = axes[pose, channel]
+            axis = axes[pose, column]
             values = spatial[pose, ..., channel].numpy(force=True)
             axis.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit)
             axis.set_xticks([])
             axis.set_yticks([])
-            if channel == 0:
+            if column == 0:
                 axis.set_ylabel(f"pose {group.describe(pose)}", fontsize=8)
-        axes[0, channel].set_title(f"channel {channel}", fontsize=9)
+        axes[0, column].set_title(f"channel {channel}", fontsize=9)
     return figure

@@ -28,6 +28,7 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     assert metrics == {"val/accuracy": report["val_accuracy"], "test/accuracy": report["test_accuracy"]}
     assert report["parameters"] == sum(p.numel() for p in objects["network"].parameters())
     assert report["split"] == {"train": 1200, "val": 200, "test": 397}
+    assert report["used"] == {"train": 4 * 16, "val": 200, "test": 397}
     errors = report["equivariance_error"]
     assert [e["exact"] for e in errors.values()] == [True] * 4 and max(e["error"] for e in errors.values()) < 1e-5
     pictures = {"learning", "angles", "orbit", "encodings", "confusion", "symmetry"}

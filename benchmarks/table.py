@@ -1,0 +1,84 @@
+"""A table of finished runs: mean and spread over seeds, from the report.json of every run below some folders.
+
+python train.py -m model=digits_r4_sa,digits_z2_sa seed=0,1,2 hydra.sweep.dir=multirun/digits
+python benchmarks/table.py multirun/digits --save digits
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+from _machine import save
+
+COLUMNS = (
+    "network",
+    "parameters",
+    "training pictures seen",
+    "seeds",
+    "validation, %",
+    "test, %",
+    "exact elements: worst error",
+)
+
+
+def reports(folders: list[Path]) -> list[dict]:
+    """Every report below the folders, in the order of their paths.
+
+    Raises:
+        ValueError: no report, or runs on different data.
+    """
+    found = [json.loads(file.read_text()) for folder in folders for file in sorted(folder.rglob("report.json"))]
+    if not found:
+        raise ValueError(f"there is no report.json below {', '.join(map(str, folders))}")
+    data = {json.dumps([r["data"], r["split"], r["used"]["val"], r["used"]["test"]]) for r in found}
+    if len(data) > 1:
+        raise ValueError(f"these runs cannot stand in one table: they saw different data, {sorted(data)}")
+    return found
+
+
+def table(found: list[dict]) -> str:
+    """One row for each network and length of training."""
+    rows: dict[tuple, list[dict]] = {}
+    for report in found:
+        rows.setdefault((report["model"], report["parameters"], report["epochs"] * report["used"]["train"]), []).append(
+            report
+        )
+    data, split, used = found[0]["data"], found[0]["split"], found[0]["used"]
+    part = "" if used["test"] == split["test"] else f", of which {used['val']} and {used['test']} were looked at"
+    lines = [
+        f"{data['name']} ({data['source']}), {split['train']} / {split['val']} / {split['test']} for training / "
+        f"validation / test{part}; mean ± standard deviation over seeds.",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "---|" * len(COLUMNS),
+    ]
+    for (model, parameters, seen), runs in rows.items():
+        exact = [e["error"] for run in runs for e in run["equivariance_error"].values() if e["exact"]]
+        cells = [model, f"{parameters:,}", f"{seen:,}", ", ".join(str(s) for s in sorted(run["seed"] for run in runs))]
+        cells += [spread([run[f"{part}_accuracy"] for run in runs]) for part in ("val", "test")]
+        lines.append("| " + " | ".join(map(str, [*cells, f"{max(exact):.1e}"])) + " |")
+    return "\n".join(lines)
+
+
+def spread(shares: list[float]) -> str:
+    """Mean and standard deviation in percent."""
+    percent = [100 * share for share in shares]
+    deviation = f" ± {statistics.stdev(percent):.1f}" if len(percent) > 1 else ""
+    return f"{statistics.mean(percent):.1f}{deviation}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.md")
+    options = parser.parse_args()
+    text = table(reports(options.folders))
+    print(text)
+    if options.save:
+        folders = " ".join(map(str, options.folders))
+        save(options.save, f"python benchmarks/table.py {folders} --save {options.save}", text)
+
+
+if __name__ == "__main__":
+    main()
