@@ -18,7 +18,7 @@ COLUMNS = (
     "seeds",
     "validation, %",
     "test, %",
-    "exact elements: worst error",
+    "error, exact elements",
 )
 
 
@@ -41,9 +41,8 @@ def table(found: list[dict]) -> str:
     """One row for each network and length of training."""
     rows: dict[tuple, list[dict]] = {}
     for report in found:
-        rows.setdefault((report["model"], report["parameters"], report["epochs"] * report["used"]["train"]), []).append(
-            report
-        )
+        seen = report["epochs"] * report["used"]["train"]
+        rows.setdefault((report["model"], report["parameters"], seen), []).append(report)
     data, split, used = found[0]["data"], found[0]["split"], found[0]["used"]
     part = "" if used["test"] == split["test"] else f", of which {used['val']} and {used['test']} were looked at"
     lines = [

@@ -93,9 +93,7 @@ def summary(report: dict) -> str:
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     lines.append(f"symmetry     relative change of the logits, exact elements: {exact}")
     if sampled := [e["error"] for e in errors.values() if not e["exact"]]:
-        lines.append(
-            f"             between the pixels (sampled): {max(sampled):.1e} at worst of {len(sampled)} elements"
-        )
+        lines.append(f"             sampled between the pixels: {max(sampled):.1e} at worst of {len(sampled)} elements")
     return "\n".join(lines)
 
 
