@@ -12,7 +12,8 @@ README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.S))
-def test_python_blocks_run(code, capsys):
+def test_python_blocks_run(code, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     assert "exact" in capsys.readouterr().out
 
@@ -26,6 +27,6 @@ def test_files_it_names_exist():
 
 def test_networks_it_names_are_those_of_the_package():
     named = set()
-    for data, groups in re.findall(r"`(\w+)_\{([\w,]+)\}_sa`", README):
+    for data, groups in re.findall(r"`([a-z0-9]+)_\{([\w,]+)\}_sa`", README):
         named |= {f"{data}_{group}_sa" for group in groups.split(",")}
     assert named == set(gsa.list_models())

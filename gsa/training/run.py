@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import rich
 import torch
 from omegaconf import DictConfig, OmegaConf
+from rich.syntax import Syntax
 
 from gsa.training._build import Parts, build, check
 from gsa.training._checkpoints import read_checkpoint
+from gsa.training._config import ConfigError
 from gsa.training._gallery import draw_gallery
 from gsa.training._quiet import quiet
 from gsa.training._report import describe_run, measured_group, summary, symmetry_of, write_json
@@ -32,20 +35,20 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
         (with its best weights), "classifier", "trainer", "history", "report" and "folder".
 
     Raises:
-        ConfigError: a configuration that cannot be run.
-        ValueError, FileNotFoundError: data or a checkpoint that cannot be read.
+        ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read.
     """
     check(config)
     if config.seed is None:
         config.seed = torch.seed() % 2**32
     folder = Path(config.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(OmegaConf.to_yaml(config, resolve=True))
+    resolved = OmegaConf.to_yaml(config, resolve=True)
+    (folder / "config.yaml").write_text(resolved)
+    rich.print(Syntax(resolved, "yaml", background_color="default"))
     with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
         parts = build(config)
-        parts.data.prepare_data()
-        parts.data.setup()
+        _read_inputs(config, parts)
         before = _symmetry(parts)
         metrics = _fit(config, parts)
         confusion = _test(config, parts, metrics)
@@ -65,6 +68,17 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
         "folder": folder,
     }
     return metrics, objects
+
+
+def _read_inputs(config: DictConfig, parts: Parts) -> None:
+    """Data and checkpoint, before the first step."""
+    try:
+        parts.data.prepare_data()
+        parts.data.setup()
+        if config.ckpt_path is not None:
+            read_checkpoint(config.ckpt_path)
+    except (ValueError, FileNotFoundError) as error:
+        raise ConfigError(str(error)) from error
 
 
 def _symmetry(parts: Parts) -> dict[str, dict]:

@@ -155,10 +155,17 @@ def test_patchcamelyon_from_files_in_the_official_layout(small, tmp_path):
 
 
 def test_a_missing_checkpoint_and_missing_data_are_named(small):
-    with pytest.raises(FileNotFoundError, match=r"there is no checkpoint at .*nowhere.ckpt"):
+    with pytest.raises(ConfigError, match=r"there is no checkpoint at .*nowhere.ckpt"):
         train(small("ckpt_path=nowhere.ckpt"))
-    with pytest.raises(FileNotFoundError, match=r"data.source=mnist"):
+    with pytest.raises(ConfigError, match=r"data.source=mnist"):
         train(small("data=rotmnist", "model=rotmnist_z2_sa", "data.root=nowhere"))
+
+
+def test_the_command_names_what_it_cannot_read_without_a_traceback(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py"), "model=digits_z2_sa", "ckpt_path=nowhere.ckpt"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and "there is no checkpoint at nowhere.ckpt" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_labels_and_colours_follow_the_data(small):
