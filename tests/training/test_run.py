@@ -1,8 +1,10 @@
 """Whole runs, a few steps long."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,35 @@ def test_a_resumed_run_ends_as_if_it_had_not_been_stopped(small, extra):
     assert rows_too == rows and accuracy_too == accuracy
     assert resumed.keys() == weights.keys()
     assert [name for name in weights if not torch.equal(resumed[name], weights[name])] == []
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_mid_epoch_is_resumed_by_the_command(tmp_path):
+    """SIGKILL in the second epoch; the same command with ckpt_path ends with the weights of an undisturbed run."""
+    command = [sys.executable, str(ROOT / "train.py"), "model=digits_r4_sa", "model.attention_dropout=0.1",
+               "model.dropout=0.1", "trainer.max_epochs=3", "trainer.limit_train_batches=20", "report=false",
+               "callbacks=quiet", "trainer.accelerator=cpu"]  # fmt: skip
+    for folder in ("whole", "killed"):
+        process = subprocess.Popen([*command, f"hydra.run.dir={tmp_path / folder}"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        if folder == "whole":
+            assert process.wait() == 0
+            continue
+        last = tmp_path / folder / "checkpoints" / "last.ckpt"
+        while not last.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not (tmp_path / folder / "report.json").exists()
+        subprocess.run([*command, f"ckpt_path={last}"], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    ends = [read_checkpoint(tmp_path / folder / "checkpoints" / "last.ckpt") for folder in ("whole", "killed")]
+    assert ends[0]["epoch"] == ends[1]["epoch"] == 2
+    for name, value in ends[0]["state_dict"].items():
+        assert torch.equal(value, ends[1]["state_dict"][name]), name
+    reports = [json.loads((tmp_path / folder / "report.json").read_text()) for folder in ("whole", "killed")]
+    assert reports[0]["test_accuracy"] == reports[1]["test_accuracy"]
 
 
 def test_another_seed_is_another_run(small):
@@ -188,3 +219,13 @@ def test_the_command_resumes_in_its_own_folder(tmp_path):
     command("trainer.max_epochs=2", f"ckpt_path={folder}/checkpoints/last.ckpt")
     assert list(tmp_path.glob("outputs/digits/digits_z2_sa/*")) == [folder]
     assert json.loads((folder / "report.json").read_text())["epochs"] == 2
+
+
+@pytest.mark.slow
+def test_the_main_job_learns_and_is_exactly_invariant(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py")]
+    subprocess.run(command, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    (file,) = tmp_path.glob("outputs/digits/digits_r4_sa/*/report.json")
+    report = json.loads(file.read_text())
+    assert report["test_accuracy"] >= 0.9
+    assert max(e["error"] for e in report["equivariance_error"].values() if e["exact"]) <= 1e-5
