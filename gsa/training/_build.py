@@ -46,6 +46,7 @@ def check(config: DictConfig) -> None:
         ConfigError: naming the key, or what refused it and why.
     """
     config = config.copy()
+    config.compile = False  # one picture is not worth it
     if config.seed is None:  # one will be drawn
         config.seed = 0
     refuse_bad_keys(config)
