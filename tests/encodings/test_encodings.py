@@ -149,7 +149,7 @@ class PublishedPoseIndex(GroupSelfAttention):
             pose = nn.functional.pad(vectors[index], (self.head_dim - vectors.shape[-1], 0))
             outputs.append(gsa.ops.attend(query, key, value, spatial[h : h + 1], pose, window, form="summed"))
         heads = torch.cat(outputs, dim=2)
-        return self.out(heads.permute(0, 2, 3, 4, 1, 5).flatten(-2)).movedim(-1, 1)
+        return self.out(heads.permute(0, 1, 5, 2, 3, 4).flatten(1, 2))
 
 
 @pytest.mark.parametrize("name", ["R4", "Z2M", "R4M"])
