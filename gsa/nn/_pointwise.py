@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 __all__ = ["PointwiseLinear"]
@@ -19,4 +20,9 @@ class PointwiseLinear(nn.Linear):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+        if x.ndim == 2:
+            return super().forward(x)
+        # One product W·x for each sample, which leaves the pixels where they are in memory.
+        weight, columns = self.weight.expand(len(x), -1, -1), x.flatten(2)
+        y = weight @ columns if self.bias is None else torch.baddbmm(self.bias[:, None], weight, columns)
+        return y.unflatten(2, x.shape[2:])

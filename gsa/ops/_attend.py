@@ -103,6 +103,11 @@ def _draw_seed(device: torch.device, dropout: float) -> Tensor:
     return torch.zeros((), device=device, dtype=torch.int64)
 
 
+def _channels_first(feature: Tensor) -> Tensor:
+    """[B, heads, poses, H, W, d] laid out in memory as [B, heads, d, poses, H, W], as the layers keep their features."""
+    return feature.permute(0, 1, 5, 2, 3, 4).contiguous().permute(0, 1, 3, 4, 5, 2)
+
+
 @torch.library.custom_op("gsa::attend", mutates_args=())
 def _attend(
     query: Tensor,
@@ -117,15 +122,13 @@ def _attend(
     backend: str,
 ) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
-        return (
-            _registry.get(backend).forward(query, key, value, spatial, pose, window, seed, paired, dropout).contiguous()
-        )
+        output = _registry.get(backend).forward(query, key, value, spatial, pose, window, seed, paired, dropout)
+    return _channels_first(output)
 
 
 @_attend.register_fake
 def _(query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    batch, heads, _, height, width, head_dim = query.shape
-    return query.new_empty(batch, heads, spatial.shape[0], height, width, head_dim)
+    return _channels_first(torch.empty_like(query[:, :, :1]).expand(-1, -1, spatial.shape[0], -1, -1, -1))
 
 
 @torch.library.custom_op("gsa::attend_backward", mutates_args=())
@@ -143,12 +146,16 @@ def _attend_backward(
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     with torch.autocast(query.device.type, enabled=False):
-        return _registry.get(backend).backward(grad, query, key, value, spatial, pose, window, seed, paired, dropout)
+        gradients = _registry.get(backend).backward(
+            grad, query, key, value, spatial, pose, window, seed, paired, dropout
+        )
+    return *map(_channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
 
 
 @_attend_backward.register_fake
 def _(grad, query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    return tuple(torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value, spatial, pose))
+    tables = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (spatial, pose))
+    return *(_channels_first(torch.empty_like(t)) for t in (query, key, value)), *tables
 
 
 def _save_inputs(ctx, inputs, output) -> None:

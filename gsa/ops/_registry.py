@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gsa.ops.impl import reference, tiled
+from gsa.ops.impl import native, reference, tiled
 
 __all__ = ["backends", "choose", "explain", "get", "use"]
 
@@ -24,12 +24,14 @@ class Backend:
         backward: the output's gradient and the same arguments, to the gradients of the five tensors.
         refusal: why it cannot serve a device and dtype; None where it can.
         summary: one line for `explain`.
+        installed: whether this installation has it at all.
     """
 
     forward: Callable
     backward: Callable
     refusal: Callable[[torch.device, torch.dtype], str | None]
     summary: str
+    installed: Callable[[], bool] = lambda: True
 
 
 def _serves_everything(device: torch.device, dtype: torch.dtype) -> None:
@@ -38,6 +40,13 @@ def _serves_everything(device: torch.device, dtype: torch.dtype) -> None:
 
 # In order of preference: the automatic choice is the first that can serve.
 _BACKENDS = {
+    "native": Backend(
+        native.forward,
+        native.backward,
+        native.refusal,
+        "C++ kernels on blocks of pixels, recomputed in backward; CPU",
+        native.is_built,
+    ),
     "tiled": Backend(
         tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"
     ),
@@ -51,8 +60,8 @@ _announced: set[str] = set()
 
 
 def backends() -> tuple[str, ...]:
-    """Names of the backends usable here and now, the preferred first."""
-    return tuple(_BACKENDS)
+    """Names of the backends this installation has, the preferred first."""
+    return tuple(name for name in _BACKENDS if _BACKENDS[name].installed())
 
 
 def get(name: str) -> Backend:
@@ -82,8 +91,12 @@ def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None)
             if refusal:
                 raise ValueError(f"the attention backend {name!r} cannot serve {device}, {dtype}: {refusal}")
             return name, reason
-    name = next(name for name, candidate in _BACKENDS.items() if not candidate.refusal(device, dtype))
-    return name, f"it is the fastest backend for {device}, {dtype}"
+    refusals = {name: candidate.refusal(device, dtype) for name, candidate in _BACKENDS.items()}
+    name = next(name for name, refusal in refusals.items() if not refusal)
+    reason = f"it is the fastest backend for {device}, {dtype}"
+    if device.type == "cpu" and refusals.get("native"):
+        reason += f"; native cannot: {refusals['native']}"
+    return name, reason
 
 
 def announce(name: str, reason: str) -> None:

@@ -1,0 +1,104 @@
+"""What is particular to the C++ kernels; that they equal the reference is tested with all backends."""
+
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+
+from gsa import ops
+from gsa.ops import _registry
+from gsa.ops.impl import native
+from tests.ops.cases import CASES, tensors
+from tests.ops.test_backends import largest_error, run
+
+built = pytest.mark.skipif(not native.is_built(), reason="this installation found no C++ compiler")
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """The library is looked for again, and announcements are made again."""
+    native._library.cache_clear()
+    monkeypatch.setattr(_registry, "_announced", set())
+    yield
+    native._library.cache_clear()
+
+
+@built
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_it_is_chosen_on_the_cpu(dtype):
+    assert ops.explain(dtype=dtype).startswith("native: chosen")
+
+
+@built
+@pytest.mark.parametrize("width", ["AVX512", "AVX2", "DEFAULT"])
+def test_every_vector_width_equals_the_reference(fresh, monkeypatch, width):
+    here = torch.backends.cpu.get_cpu_capability()
+    order = ["DEFAULT", "AVX2", "AVX512"]
+    if here not in order or order.index(width) > order.index(here):
+        pytest.skip(f"this CPU has {here} only")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: width)
+    assert native._BUILDS.get(width, ("portable",))[0] in native._library()._name
+    for poses, map_ in CASES[::5]:
+        for dropout in (0.0, 0.3):
+            five, window, form = tensors(poses, map_)
+            options = {"dropout": dropout, "seed": torch.tensor(7)}
+            expected, gradients, cotangent = run(five, window, form, "reference", **options)
+            actual, actual_gradients, _ = run(five, window, form, "native", cotangent, **options)
+            for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+                assert largest_error(a, b) < 1e-10
+
+
+@built
+@pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
+def test_any_number_of_threads_gives_the_same_bits(poses):
+    five, window, form = tensors(poses, "prime sides", torch.float32, batch=3, heads=3)
+    options = {"dropout": 0.1, "seed": torch.tensor(1)}
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            cotangent = results[0][2] if results else None
+            results.append(run(five, window, form, "native", cotangent, **options))
+    finally:
+        torch.set_num_threads(before)
+    first, gradients, _ = results[0]
+    for output, others, _ in results[1:]:
+        assert torch.equal(output, first)
+        assert all(torch.equal(a, b) for a, b in zip(others, gradients, strict=True))
+
+
+@built
+@pytest.mark.parametrize("scale", [1e-3, 30.0, 3e3])
+def test_large_and_small_scores(scale):
+    """Weights near uniform, and weights of which one is all."""
+    for poses in ("regular", "summed"):
+        five, window, form = tensors(poses, "square")
+        five = tuple((t.detach() * scale**0.5).requires_grad_() for t in five)
+        expected, gradients, cotangent = run(five, window, form, "reference")
+        actual, actual_gradients, _ = run(five, window, form, "native", cotangent)
+        for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+            assert largest_error(a, b) < 1e-10
+
+
+def test_without_a_build_tiled_serves_and_says_so_once(fresh, monkeypatch, caplog):
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    assert "native" not in ops.backends()
+    five, window, form = tensors("regular", "square")
+    with caplog.at_level(logging.INFO, logger="gsa.ops"):
+        ops.attend(*five, window, form=form)
+        ops.attend(*five, window, form=form)
+    messages = [record.message for record in caplog.records]
+    assert len(messages) == 1
+    assert "'tiled'" in messages[0]
+    assert "native cannot: it was not built: install a C++ compiler" in messages[0]
+    with pytest.raises(ValueError, match="install a C\\+\\+ compiler"):
+        ops.attend(*five, window, form=form, backend="native")
+
+
+def test_another_mask_is_noticed():
+    """Planted failure: a kernel that is given the wrong seed is noticed."""
+    five, window, form = tensors("summed", "square")
+    right = ops.attend(*five, window, form=form, dropout=0.3, seed=torch.tensor(1))
+    wrong = ops.attend(*five, window, form=form, dropout=0.3, seed=torch.tensor(2), backend="reference")
+    assert largest_error(right, wrong) > 1e-3
