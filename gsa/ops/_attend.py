@@ -104,7 +104,7 @@ def _draw_seed(device: torch.device, dropout: float) -> Tensor:
 
 
 def _channels_first(feature: Tensor) -> Tensor:
-    """[B, heads, poses, H, W, d] laid out in memory as [B, heads, d, poses, H, W], as the layers keep their features."""
+    """[B, heads, poses, H, W, d] laid out in memory as [B, heads, d, poses, H, W], as layers keep their features."""
     return feature.permute(0, 1, 5, 2, 3, 4).contiguous().permute(0, 1, 3, 4, 5, 2)
 
 

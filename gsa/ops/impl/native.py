@@ -86,7 +86,6 @@ def forward(
     """The op, arguments as in `gsa.ops.attend`."""
     dtype = query.dtype
     query, key, value, spatial, pose = _whole(query, key, value, spatial, pose)
-    batch, heads, _, height, width, channels = query.shape
     out = _feature_like(query, spatial.shape[0])
     call = _call(query, key, value, spatial, pose, window, seed, paired, dropout, out)
     _run("forward", call, query.dtype)
