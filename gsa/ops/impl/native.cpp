@@ -111,7 +111,7 @@ inline T sum(Lanes<T> x) {
 
 // exp(x) for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
 // 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: the polynomial of Cephes' expf (Moshier); double: Taylor's, to r¹³.
-inline Lanes<float> exponential(Lanes<float> x) {
+[[gnu::always_inline]] inline Lanes<float> exponential(Lanes<float> x) {
     using V = Lanes<float>;
     const V least = all(-87.0f);
     const V y = x < least ? least : x;
@@ -131,7 +131,7 @@ inline Lanes<float> exponential(Lanes<float> x) {
     return x < least ? V{} : result;
 }
 
-inline Lanes<double> exponential(Lanes<double> x) {
+[[gnu::always_inline]] inline Lanes<double> exponential(Lanes<double> x) {
     using V = Lanes<double>;
     const V least = all(-708.0);
     const V y = x < least ? least : x;
@@ -331,7 +331,7 @@ struct Dropout {
 
     void enter(Index number) { slice = fmix32(seed ^ fmix32(static_cast<std::uint32_t>(number + 1))); }
 
-    Lanes<T> operator()(Index pair, const std::uint32_t* pixel, Index offset) const {
+    [[gnu::always_inline]] Lanes<T> operator()(Index pair, const std::uint32_t* pixel, Index offset) const {
         typename Of<T>::Hash place;
         std::memcpy(&place, pixel, sizeof place);
         place = (place + static_cast<std::uint32_t>(pair) * pixels) * offsets + static_cast<std::uint32_t>(offset);
@@ -363,25 +363,44 @@ class Buffer {
 
 constexpr Index TILE = 4;  // query poses at a time
 
-// Serves one slice after another with memory of its own.
-template <class T>
+// A number that the compiler knows, or (N = 0) one that it does not.
+template <Index N>
+struct Count {
+    explicit Count(Index) {}
+    constexpr operator Index() const { return N; }
+};
+
+template <>
+struct Count<0> {
+    const Index n;
+    explicit Count(Index n) : n(n) {}
+    operator Index() const { return n; }
+};
+
+// Serves one slice after another with memory of its own. N: query, key and output poses where they are equal and the
+// kernels have been compiled for their number, else 0.
+template <class T, Index N>
 class Worker {
     using V = Lanes<T>;
+    using Tile = Count<std::min(N, TILE)>;
     static constexpr int L = Of<T>::count;
 
     const Call& call;
     const Layout<T>& layout;
-    const Index Q, M, P, d, UV;
+    const Count<N> Q, M, P;
+    const Index d, UV;
     const T scale;
     const Numbers<T> spatial, pose;
     Dropout<T> dropout;
     Buffer<T> query, key, value, grad, key_gradient, value_gradient, result;
     Buffer<V> query_block, grad_block, query_sum, out_sum, inner, outer, inner_gradient, outer_gradient, mixed, rest;
-    Buffer<V> spatial_lanes, pose_lanes;
+    Buffer<V> dropped, spatial_lanes, pose_lanes;
 
     Index per_tile_outer() const { return call.paired ? 1 : P; }
 
    public:
+    using Number = T;
+
     Worker(const Call& c, const Layout<T>& l, bool backward)
         : call(c), layout(l), Q(c.queries), M(c.keys), P(c.outputs), d(c.channels), UV(c.rows * c.columns),
           scale(static_cast<T>(1 / std::sqrt(static_cast<double>(c.channels)))),
@@ -397,6 +416,7 @@ class Worker {
           inner_gradient(backward ? l.most_neighbours * TILE * M : 0),
           outer_gradient(backward ? l.most_neighbours * TILE * per_tile_outer() : 0),
           mixed(l.most_neighbours * TILE * (d + 1)), rest((2 * P + M + TILE + d) * TILE),
+          dropped(dropout.on ? l.most_neighbours * TILE * (c.paired ? M : P) : 0),
           spatial_lanes(backward ? P * UV * d : 0), pose_lanes(backward ? Q * M * d : 0) {}
 
     void forward(Index slice) {
@@ -404,7 +424,7 @@ class Worker {
         for (const Block& block : layout.blocks) {
             for (Index i = 0; i < P * d; ++i) out_sum.data()[i] = V{};
             for (Index first = 0; first < Q; first += TILE) {
-                const Index tile = std::min(TILE, Q - first);
+                const Tile tile{std::min(TILE, Q - first)};
                 take(query, block, first, tile, query_block);
                 call.paired ? forward_regular(block, first, tile) : forward_summed(block, first, tile);
             }
@@ -423,7 +443,7 @@ class Worker {
         for (const Block& block : layout.blocks) {
             take(grad, block, 0, P, grad_block);
             for (Index first = 0; first < Q; first += TILE) {
-                const Index tile = std::min(TILE, Q - first);
+                const Tile tile{std::min(TILE, Q - first)};
                 take(query, block, first, tile, query_block);
                 for (Index i = 0; i < tile * d; ++i) query_sum.data()[i] = V{};
                 call.paired ? backward_regular(block, first, tile) : backward_summed(block, first, tile);
@@ -505,7 +525,7 @@ class Worker {
     Numbers<T> encoding(const Neighbour& near) const { return {spatial.base + near.offset * d, spatial.pose, 1}; }
 
     // q(a)·pose(a, m) for the poses of a tile: constant over a block's keys.
-    void pose_scores(Index first, Index tile, const Matrix<T>& to) const {
+    void pose_scores(Index first, Tile tile, const Matrix<T>& to) const {
         for (Index a = 0; a < tile; ++a)
             dot<T>(vectors(query_block).from(a), 1, Numbers<T>{pose.base + (first + a) * pose.pose, d, 1}, M, d, to.from(a, 0));
     }
@@ -517,7 +537,7 @@ class Worker {
     Matrix<T> keyed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * M, M, 1}; }
 
     // Unnormalised weights exp(s − max) of every neighbour to `inner`; returns the normalisers of the tile.
-    void regular_weights(const Block& block, Index first, Index tile, V* normaliser) {
+    void regular_weights(const Block& block, Index first, Tile tile, V* normaliser) {
         const Planes<T> q = vectors(query_block);
         const Matrix<T> by_pose{rest.data() + 4 * TILE, M, 1};
         pose_scores(first, tile, by_pose);
@@ -550,14 +570,14 @@ class Worker {
     }
 
     // q(a)·spatial(a, offset): output pose a is asked by query pose a alone.
-    void spatial_scores(const Planes<T>& q, const Neighbour& near, Index first, Index tile, V* to) const {
+    void spatial_scores(const Planes<T>& q, const Neighbour& near, Index first, Tile tile, V* to) const {
         const Numbers<T> e = encoding(near).from(first);
         for (Index a = 0; a < tile; ++a) to[a] = V{};
         for (Index c = 0; c < d; ++c)
             for (Index a = 0; a < tile; ++a) to[a] += q(a, c) * e(a, c);
     }
 
-    void forward_regular(const Block& block, Index first, Index tile) {
+    void forward_regular(const Block& block, Index first, Tile tile) {
         V normaliser[TILE];
         regular_weights(block, first, tile, normaliser);
         const Planes<T> out = vectors(out_sum).from(first);
@@ -573,7 +593,7 @@ class Worker {
             for (Index c = 0; c < d; ++c) out.put(a, c, out(a, c) * normaliser[a]);
     }
 
-    void backward_regular(const Block& block, Index first, Index tile) {
+    void backward_regular(const Block& block, Index first, Tile tile) {
         const Planes<T> q = vectors(query_block), g = vectors(grad_block).from(first), dq = vectors(query_sum);
         V normaliser[TILE], mean[TILE] = {};
         regular_weights(block, first, tile, normaliser);
@@ -584,7 +604,11 @@ class Worker {
             for (Index a = 0; a < tile; ++a)
                 for (Index m = 0; m < M; ++m) {
                     w(a, m) *= normaliser[a];
-                    if (dropout.on) dw(a, m) *= kept((first + a) * M + m, block, near);
+                    if (dropout.on) {
+                        const V k = kept((first + a) * M + m, block, near);
+                        keyed(dropped, n)(a, m) = w(a, m) * k;
+                        dw(a, m) *= k;
+                    }
                     mean[a] += w(a, m) * dw(a, m);
                 }
         }
@@ -599,10 +623,9 @@ class Worker {
                     ds(a, m) = w(a, m) * (ds(a, m) - mean[a]);
                     of_place[a] += ds(a, m);
                     pose_sum(a, m) += ds(a, m);
-                    if (dropout.on) w(a, m) *= kept((first + a) * M + m, block, near);
                 }
             const Index place = block.start + near.shift;
-            mix<T>(w, g, tile, planes(value_gradient, place), M, d);
+            mix<T>(dropout.on ? keyed(dropped, n) : w, g, tile, planes(value_gradient, place), M, d);
             mix<T>(ds, q, tile, planes(key_gradient, place), M, d);
             mix<T>(ds.transposed(), planes(key, place), M, dq, tile, d);
             const Numbers<T> e = encoding(near).from(first);
@@ -617,7 +640,7 @@ class Worker {
     }
 
     // From Σ_j ds(a, m): its share in the gradients of the queries and of the pose encodings.
-    void pose_gradients(Index first, Index tile, const Matrix<T>& pose_sum) {
+    void pose_gradients(Index first, Tile tile, const Matrix<T>& pose_sum) {
         const Planes<T> q = vectors(query_block), dq = vectors(query_sum);
         for (Index a = 0; a < tile; ++a) {
             mix<T>(pose_sum.from(a, 0).transposed(), Numbers<T>{pose.base + (first + a) * pose.pose, d, 1}, M, dq.from(a), 1, d);
@@ -635,11 +658,11 @@ class Worker {
 
     // `inner`: exp(a − max_m a), with its sum over m as the neighbour's normaliser; `outer`: exp(LSE + p − max) without
     // that sum; `total`: the sum of their products over all neighbours.
-    void summed_weights(const Block& block, Index first, Index tile, const Matrix<T>& total) {
+    void summed_weights(const Block& block, Index first, Tile tile, const Matrix<T>& total) {
         const Planes<T> q = vectors(query_block);
         const Matrix<T> by_pose{rest.data() + 2 * P * TILE, M, 1}, top{rest.data() + P * TILE, TILE, 1};
         pose_scores(first, tile, by_pose);
-        for (Index i = 0; i < P * TILE; ++i) top.base[i] = all(lowest), total.base[i] = V{};
+        for (Index i = 0; i < P * TILE; ++i) top.base[i] = all(lowest);
         for (std::size_t n = 0; n < block.neighbours.size(); ++n) {
             const Neighbour& near = block.neighbours[n];
             const Matrix<T> s = keyed(inner, n), o = posed(outer, n);
@@ -650,32 +673,32 @@ class Worker {
             for (Index a = 0; a < tile; ++a) {
                 V most = s(a, 0) += by_pose(a, 0);
                 for (Index m = 1; m < M; ++m) most = larger(most, s(a, m) += by_pose(a, m));
-                z[a] = V{};
-                for (Index m = 0; m < M; ++m) z[a] += s(a, m) = M == 1 ? all(T(1)) : exponential(s(a, m) - most);
+                V parts = V{};
+                for (Index m = 0; m < M; ++m) parts += s(a, m) = M == 1 ? all(T(1)) : exponential(s(a, m) - most);
+                z[a] = parts;
                 most += mask;
                 for (Index h = 0; h < P; ++h) top(h, a) = larger(top(h, a), o(h, a) += most);
             }
         }
-        for (std::size_t n = 0; n < block.neighbours.size(); ++n) {
-            const Matrix<T> o = posed(outer, n);
-            const V* z = normalisers(n);
-            for (Index h = 0; h < P; ++h)
-                for (Index a = 0; a < tile; ++a) {
-                    o(h, a) = exponential(o(h, a) - top(h, a));
-                    total(h, a) += o(h, a) * z[a];
-                }
-        }
         for (Index h = 0; h < P; ++h)
-            for (Index a = 0; a < tile; ++a) total(h, a) = reciprocal(total(h, a), block);
+            for (Index a = 0; a < tile; ++a) {
+                V parts = V{};
+                for (std::size_t n = 0; n < block.neighbours.size(); ++n) {
+                    V& o = posed(outer, n)(h, a);
+                    o = exponential(o - top(h, a));
+                    parts += o * normalisers(n)[a];
+                }
+                total(h, a) = reciprocal(parts, block);
+            }
     }
 
-    void mix_poses(const Block& block, std::size_t n, Index tile) {
+    void mix_poses(const Block& block, std::size_t n, Tile tile) {
         const Planes<T> u = mixture(n);
         for (Index i = 0; i < TILE * d; ++i) store(u.base + i * L, V{});
         mix<T>(keyed(inner, n).transposed(), planes(value, block.start + block.neighbours[n].shift), M, u, tile, d);
     }
 
-    void forward_summed(const Block& block, Index first, Index tile) {
+    void forward_summed(const Block& block, Index first, Tile tile) {
         const Matrix<T> normaliser{rest.data(), TILE, 1};
         summed_weights(block, first, tile, normaliser);
         for (std::size_t n = 0; n < block.neighbours.size(); ++n) {
@@ -690,7 +713,7 @@ class Worker {
         }
     }
 
-    void backward_summed(const Block& block, Index first, Index tile) {
+    void backward_summed(const Block& block, Index first, Tile tile) {
         const Planes<T> q = vectors(query_block), g = vectors(grad_block), dq = vectors(query_sum);
         const Matrix<T> normaliser{rest.data(), TILE, 1}, mean{rest.data() + P * TILE, TILE, 1};
         summed_weights(block, first, tile, normaliser);
@@ -707,7 +730,11 @@ class Worker {
             for (Index h = 0; h < P; ++h)
                 for (Index a = 0; a < tile; ++a) {
                     w(h, a) *= z[a] * normaliser(h, a);
-                    if (dropout.on) dw(h, a) *= kept(h * Q + first + a, block, block.neighbours[n]);
+                    if (dropout.on) {
+                        const V k = kept(h * Q + first + a, block, block.neighbours[n]);
+                        posed(dropped, n)(h, a) = w(h, a) * k;
+                        dw(h, a) *= k;
+                    }
                     mean(h, a) += w(h, a) * dw(h, a);
                 }
         }
@@ -724,13 +751,12 @@ class Worker {
                 for (Index a = 0; a < tile; ++a) {
                     dp(h, a) = w(h, a) * (dp(h, a) - mean(h, a));
                     of_sum[a] += dp(h, a);
-                    if (dropout.on) w(h, a) *= kept(h * Q + first + a, block, near);
                 }
             mix<T>(dp, encoding(near), P, dq, tile, d);
             mix<T>(dp.transposed(), q, tile,
                    Planes<T>{reinterpret_cast<T*>(spatial_lanes.data() + near.offset * d), UV * d * L, L}, P, d);
             for (Index i = 0; i < TILE * d; ++i) store(du.base + i * L, V{});
-            mix<T>(w, g, P, du, tile, d);
+            mix<T>(dropout.on ? posed(dropped, n) : w, g, P, du, tile, d);
             mix<T>(s, du, tile, planes(value_gradient, place), M, d);
             if (M == 1) {
                 for (Index a = 0; a < tile; ++a) ds(a, 0) = of_sum[a];
@@ -754,16 +780,16 @@ class Worker {
 // ------------------------------------------------------------------------------------------------ all slices
 
 // f(worker, slice) for every slice, on as many threads as asked for. False when memory ran out.
-template <class T, class F>
+template <class Worker, class F>
 bool over_slices(const Call& call, bool backward, F&& f) {
     std::atomic<Index> next{0};
     std::atomic<bool> failed{false};
     const Index slices = call.batch * call.heads;
     try {
-        const Layout<T> layout(call);
+        const Layout<typename Worker::Number> layout(call);
         const auto serve = [&] {
             try {
-                Worker<T> worker(call, layout, backward);
+                Worker worker(call, layout, backward);
                 for (Index slice; !failed && (slice = next++) < slices;) f(worker, slice);
             } catch (const std::bad_alloc&) {
                 failed = true;
@@ -782,13 +808,14 @@ bool over_slices(const Call& call, bool backward, F&& f) {
     return !failed;
 }
 
-template <class T>
+template <class Worker>
 bool forward(const Call& call) {
-    return over_slices<T>(call, false, [](Worker<T>& worker, Index slice) { worker.forward(slice); });
+    return over_slices<Worker>(call, false, [](Worker& worker, Index slice) { worker.forward(slice); });
 }
 
-template <class T>
+template <class Worker>
 bool backward(const Call& call) {
+    using T = typename Worker::Number;
     const Index slices = call.batch * call.heads;
     const Index of_spatial = call.outputs * call.rows * call.columns * call.channels;
     const Index of_pose = call.queries * call.keys * call.channels;
@@ -798,7 +825,7 @@ bool backward(const Call& call) {
     } catch (const std::bad_alloc&) {
         return false;
     }
-    const bool done = over_slices<T>(call, true, [&](Worker<T>& worker, Index slice) {
+    const bool done = over_slices<Worker>(call, true, [&](Worker& worker, Index slice) {
         T* part = parts.data() + slice * (of_spatial + of_pose);
         worker.backward(slice, part, part + of_spatial);
     });
@@ -814,6 +841,18 @@ bool backward(const Call& call) {
     return done;
 }
 
+// f(worker type) with the number of poses that was compiled.
+template <class F>
+bool with_poses(const Call& call, F&& f) {
+    const bool equal = call.queries == call.keys && call.keys == call.outputs;
+    switch (equal ? call.queries : 0) {
+        case 1: return f(std::integral_constant<Index, 1>{});
+        case 4: return f(std::integral_constant<Index, 4>{});
+        case 8: return f(std::integral_constant<Index, 8>{});
+        default: return f(std::integral_constant<Index, 0>{});
+    }
+}
+
 }  // namespace
 
 // ------------------------------------------------------------------------------------------------ C
@@ -821,8 +860,12 @@ bool backward(const Call& call) {
 extern "C" {
 
 // 0: done; 1: out of memory.
-int gsa_forward_float(const Call* call) { return forward<float>(*call) ? 0 : 1; }
-int gsa_forward_double(const Call* call) { return forward<double>(*call) ? 0 : 1; }
-int gsa_backward_float(const Call* call) { return backward<float>(*call) ? 0 : 1; }
-int gsa_backward_double(const Call* call) { return backward<double>(*call) ? 0 : 1; }
+int gsa_forward_float(const Call* call) {
+    return with_poses(*call, [&](auto n) { return forward<Worker<float, n>>(*call); }) ? 0 : 1;
+}
+int gsa_backward_float(const Call* call) {
+    return with_poses(*call, [&](auto n) { return backward<Worker<float, n>>(*call); }) ? 0 : 1;
+}
+int gsa_forward_double(const Call* call) { return forward<Worker<double, 0>>(*call) ? 0 : 1; }
+int gsa_backward_double(const Call* call) { return backward<Worker<double, 0>>(*call) ? 0 : 1; }
 }
