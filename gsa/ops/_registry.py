@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gsa.ops.impl import native, reference, tiled
+from gsa.ops.impl import native, reference, tiled, triton
 
 __all__ = ["backends", "choose", "explain", "get", "use"]
 
@@ -46,6 +46,13 @@ _BACKENDS = {
         native.refusal,
         "C++ kernels on blocks of pixels, recomputed in backward; CPU",
         native.is_built,
+    ),
+    "triton": Backend(
+        triton.forward,
+        triton.backward,
+        triton.refusal,
+        "Triton kernels on blocks of pixels, recomputed in backward; CUDA",
+        triton.is_installed,
     ),
     "tiled": Backend(
         tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"
@@ -94,8 +101,9 @@ def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None)
     refusals = {name: candidate.refusal(device, dtype) for name, candidate in _BACKENDS.items()}
     name = next(name for name, refusal in refusals.items() if not refusal)
     reason = f"it is the fastest backend for {device}, {dtype}"
-    if device.type == "cpu" and refusals.get("native"):
-        reason += f"; native cannot: {refusals['native']}"
+    missed = {"cpu": "native", "cuda": "triton"}.get(device.type)
+    if refusals.get(missed):
+        reason += f"; {missed} cannot: {refusals[missed]}"
     return name, reason
 
 
