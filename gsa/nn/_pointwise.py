@@ -23,6 +23,6 @@ class PointwiseLinear(nn.Linear):
         if x.ndim == 2:
             return super().forward(x)
         # One product W·x for each sample, which leaves the pixels where they are in memory.
-        weight, columns = self.weight.expand(len(x), -1, -1), x.flatten(2)
+        weight, columns = self.weight.expand(x.shape[0], -1, -1), x.flatten(2)
         y = weight @ columns if self.bias is None else torch.baddbmm(self.bias[:, None], weight, columns)
         return y.unflatten(2, x.shape[2:])

@@ -15,15 +15,6 @@ from tests.ops.test_backends import largest_error, run
 built = pytest.mark.skipif(not native.is_built(), reason="this installation found no C++ compiler")
 
 
-@pytest.fixture
-def fresh(monkeypatch):
-    """The library is looked for again, and announcements are made again."""
-    native._library.cache_clear()
-    monkeypatch.setattr(_registry, "_announced", set())
-    yield
-    native._library.cache_clear()
-
-
 @built
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_it_is_chosen_on_the_cpu(dtype):
@@ -32,13 +23,14 @@ def test_it_is_chosen_on_the_cpu(dtype):
 
 @built
 @pytest.mark.parametrize("width", ["AVX512", "AVX2", "DEFAULT"])
-def test_every_vector_width_equals_the_reference(fresh, monkeypatch, width):
+def test_every_vector_width_equals_the_reference(monkeypatch, width):
     here = torch.backends.cpu.get_cpu_capability()
     order = ["DEFAULT", "AVX2", "AVX512"]
     if here not in order or order.index(width) > order.index(here):
         pytest.skip(f"this CPU has {here} only")
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: width)
-    assert native._BUILDS.get(width, ("portable",))[0] in native._library()._name
+    library = native._load(width)
+    assert native._BUILDS.get(width, ("portable",))[0] in library._name
+    monkeypatch.setattr(native, "_library", library)
     for poses, map_ in CASES[::5]:
         for dropout in (0.0, 0.3):
             five, window, form = tensors(poses, map_)
@@ -81,8 +73,10 @@ def test_large_and_small_scores(scale):
             assert largest_error(a, b) < 1e-10
 
 
-def test_without_a_build_tiled_serves_and_says_so_once(fresh, monkeypatch, caplog):
+def test_without_a_build_tiled_serves_and_says_so_once(monkeypatch, caplog):
+    monkeypatch.setattr(_registry, "_announced", set())
     monkeypatch.setattr(Path, "exists", lambda path: False)
+    monkeypatch.setattr(native, "_library", native._load("AVX512"))
     assert "native" not in ops.backends()
     five, window, form = tensors("regular", "square")
     with caplog.at_level(logging.INFO, logger="gsa.ops"):

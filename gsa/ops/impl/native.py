@@ -1,7 +1,6 @@
 """CPU kernels in C++ (native.cpp), called without the GIL; float32 and float64, halves by way of float32."""
 
 import ctypes
-from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -47,10 +46,9 @@ class _Call(ctypes.Structure):
     ]
 
 
-@cache
-def _library() -> ctypes.CDLL | None:
-    """The widest build that is installed and that this CPU can run."""
-    for build in _BUILDS.get(torch.backends.cpu.get_cpu_capability(), ("portable",)):
+def _load(capability: str) -> ctypes.CDLL | None:
+    """The widest build that is installed and that a CPU of this capability can run."""
+    for build in _BUILDS.get(capability, ("portable",)):
         for suffix in EXTENSION_SUFFIXES:
             path = Path(__file__).with_name(f"_native_{build}{suffix}")
             if path.exists():
@@ -58,9 +56,12 @@ def _library() -> ctypes.CDLL | None:
     return None
 
 
+_library = _load(torch.backends.cpu.get_cpu_capability())
+
+
 def is_built() -> bool:
     """Whether the installation found a C++ compiler."""
-    return _library() is not None
+    return _library is not None
 
 
 def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
@@ -151,6 +152,6 @@ def _call(query, key, value, spatial, pose, window, seed, paired, dropout, out) 
 
 
 def _run(direction: str, call: _Call, dtype: torch.dtype) -> None:
-    kernel = getattr(_library(), f"gsa_{direction}_{'double' if dtype == torch.float64 else 'float'}")
+    kernel = getattr(_library, f"gsa_{direction}_{'double' if dtype == torch.float64 else 'float'}")
     if kernel(ctypes.byref(call)):
         raise MemoryError(f"not enough memory for the {direction} pass of attention")

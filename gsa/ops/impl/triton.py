@@ -10,19 +10,21 @@ from torch import Tensor
 __all__ = ["backward", "forward", "is_installed", "refusal"]
 
 _ELEMENTS = 2048  # of a tile of keys [poses, pixels, channels]: 16 registers a thread
+_FOUND = find_spec("triton") is not None
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
 def is_installed() -> bool:
     """Whether Triton is there and has something to run on: a CUDA device, or its own interpreter."""
-    return find_spec("triton") is not None and (torch.cuda.is_available() or _interpreted())
+    return _FOUND and (_INTERPRETED or torch.cuda.is_available())
 
 
 def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
     """Why the kernels cannot serve; None where they can."""
-    if find_spec("triton") is None:
+    if not _FOUND:
         return "the package triton is not installed"
-    if device.type != "cuda" and not _interpreted():
+    if device.type != "cuda" and not _INTERPRETED:
         return "it runs on CUDA devices only"
     if dtype not in _DTYPES:
         return f"it knows float32, bfloat16, float16 and float64, not {dtype}"
@@ -102,10 +104,6 @@ def _kernels():
     from gsa.ops.impl import _kernels
 
     return _kernels
-
-
-def _interpreted() -> bool:
-    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def _planes(x: Tensor) -> Tensor:
