@@ -54,6 +54,8 @@ struct Call {
     const std::uint8_t* window;                       // [U, V]
     double dropout;
     Index seed;
+    // GOMP_parallel of the OpenMP library that torch has loaded: run a function on a team of its threads. Null: none.
+    void (*team)(void (*function)(void*), void* data, unsigned threads, unsigned flags);
 };
 
 // ------------------------------------------------------------------------------------------------ vectors
@@ -779,6 +781,22 @@ class Worker {
 
 // ------------------------------------------------------------------------------------------------ all slices
 
+// f() on several threads at once: torch's own where they can be had, which would otherwise wait beside ours, spinning.
+template <class F>
+void on_threads(const Call& call, Index threads, F&& f) {
+    if (threads > 1 && call.team) {
+        call.team([](void* data) { (*static_cast<std::remove_reference_t<F>*>(data))(); }, &f, unsigned(threads), 0);
+        return;
+    }
+    std::vector<std::thread> others;
+    try {
+        for (Index i = 1; i < threads; ++i) others.emplace_back(f);
+    } catch (const std::system_error&) {  // no more to be had: those there are do the work
+    }
+    f();
+    for (std::thread& other : others) other.join();
+}
+
 // f(worker, slice) for every slice, on as many threads as asked for. False when memory ran out.
 template <class Worker, class F>
 bool over_slices(const Call& call, bool backward, F&& f) {
@@ -787,7 +805,7 @@ bool over_slices(const Call& call, bool backward, F&& f) {
     const Index slices = call.batch * call.heads;
     try {
         const Layout<typename Worker::Number> layout(call);
-        const auto serve = [&] {
+        auto serve = [&] {
             try {
                 Worker worker(call, layout, backward);
                 for (Index slice; !failed && (slice = next++) < slices;) f(worker, slice);
@@ -795,13 +813,7 @@ bool over_slices(const Call& call, bool backward, F&& f) {
                 failed = true;
             }
         };
-        std::vector<std::thread> others;
-        try {
-            for (Index i = 1; i < std::min(call.threads, slices); ++i) others.emplace_back(serve);
-        } catch (const std::system_error&) {  // no more threads to be had: those there are do the work
-        }
-        serve();
-        for (std::thread& other : others) other.join();
+        on_threads(call, std::min(call.threads, slices), serve);
     } catch (const std::bad_alloc&) {
         return false;
     }

@@ -43,6 +43,7 @@ class _Call(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("spatial", "pose", "spatial_gradient", "pose_gradient", "window")),
         ("dropout", ctypes.c_double),
         ("seed", ctypes.c_int64),
+        ("team", ctypes.c_void_p),
     ]
 
 
@@ -56,7 +57,16 @@ def _load(capability: str) -> ctypes.CDLL | None:
     return None
 
 
+def _team() -> int | None:
+    """Address of GOMP_parallel in the OpenMP library that torch has loaded; None where there is none."""
+    try:
+        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
 _library = _load(torch.backends.cpu.get_cpu_capability())
+_parallel = _team()
 
 
 def is_built() -> bool:
@@ -146,7 +156,7 @@ def _call(query, key, value, spatial, pose, window, seed, paired, dropout, out) 
     call.query, call.key, call.value, call.out = (_feature(x) for x in (query, key, value, out))
     window = window.contiguous()
     call.spatial, call.pose, call.window = spatial.data_ptr(), pose.data_ptr(), window.data_ptr()
-    call.dropout, call.seed = dropout, int(seed)
+    call.dropout, call.seed, call.team = dropout, int(seed), _parallel
     call.kept_alive = window
     return call
 
