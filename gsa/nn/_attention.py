@@ -106,8 +106,11 @@ class SelfAttention(nn.Module):
         features = self.encoding.embed(features)
         if self.lifts:
             features = features.unsqueeze(2)
-        projected = self.query_key_value(features)
-        query, key, value = rearrange(projected, "b (three e d) p y x -> three b e p y x d", three=3, e=self.num_heads)
+        # Unbound before they are rearranged, so that their gradients come together where they already lie in memory.
+        projected = rearrange(
+            self.query_key_value(features), "b (three e d) ... -> b three e d ...", three=3, e=self.num_heads
+        )
+        query, key, value = (rearrange(part, "b e d p y x -> b e p y x d") for part in projected.unbind(1))
         window = self.neighbourhood.mask(*features.shape[-2:], features.device)
         return *self.encoding(query, key, value, self.neighbourhood), window
 
