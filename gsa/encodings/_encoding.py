@@ -17,12 +17,14 @@ class Encoding(nn.Module):
     Attributes:
         keeps: the symmetries that survive, of "permutations" (of all pixels, in global attention),
             "translations" and "poses" (all of H).
+        has_products: whether scores can be written as plain products of queries and keys, see `products`.
         group, head_dim: as given.
 
     The base class contributes nothing: every key looks alike wherever it stands.
     """
 
     keeps: frozenset[str] = frozenset({"permutations", "translations", "poses"})
+    has_products = False
 
     def __init__(self, group: Group, head_dim: int) -> None:
         super().__init__()
@@ -53,6 +55,20 @@ class Encoding(nn.Module):
         height, width = query.shape[-3:-1]
         spatial = query.new_zeros(self.group.order, *neighbourhood.extent(height, width), self.head_dim)
         return query, key, value, spatial, query.new_zeros(query.shape[2], key.shape[2], self.head_dim)
+
+    def products(
+        self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries and keys whose plain products are the scores; only where `has_products`.
+
+        Args:
+            query, key, value: as in `forward`, in a lifting layer or in the regular form.
+
+        Returns:
+            query [B, |H|·heads, 1, H, W, d′], key [B, |H|·heads, key poses, H, W, d′] and value, with output poses in
+            front of the heads; scores are still to be divided by √d.
+        """
+        raise NotImplementedError
 
     def _acted(self, offsets: Tensor) -> Tensor:
         """h⁻¹u for every pose h and every offset u: [..., 2] -> [|H|, ..., 2]."""

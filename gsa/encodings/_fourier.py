@@ -1,6 +1,7 @@
 """Random Fourier features of the acted offset."""
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
 from gsa.encodings._encoding import AdditiveEncoding
@@ -20,6 +21,8 @@ class FourierEncoding(AdditiveEncoding):
             (radians over one neighbourhood radius).
     """
 
+    has_products = True
+
     def __init__(
         self, group: Group, head_dim: int, poses: bool = True, frequencies: int = 16, bandwidth: float = 3.0
     ) -> None:
@@ -30,3 +33,23 @@ class FourierEncoding(AdditiveEncoding):
     def spatial(self, offsets: Tensor) -> Tensor:
         phase = self._acted(offsets) @ self.frequencies.T
         return torch.cat((phase.cos(), phase.sin()), dim=-1) @ self.mix.T
+
+    def products(self, query, key, value, neighbourhood):
+        """q·ρ_x(h⁻¹(j − i)) = ⟨[a cos θ_i − b sin θ_i, a sin θ_i + b cos θ_i], [cos θ_j, sin θ_j]⟩.
+
+        θ_i = Ωh⁻¹i and (a, b) = Wᵀq, so d′ = d + 2F.
+        """
+        positions = neighbourhood.positions(*query.shape[-3:-1], like=self.inverse_matrices)
+        phase = (self._acted(positions) @ self.frequencies.T).to(query.dtype)
+        phase = rearrange(phase, "p y x f -> p 1 1 y x f")
+        cosine, sine = phase.cos(), phase.sin()
+
+        # Lifting has one query for all output poses; a group layer has one for each.
+        query = rearrange(query, "b e p y x d -> b p e 1 y x d").expand(-1, self.group.order, *[-1] * 5)
+        a, b = (query @ self.mix.to(query.dtype)).chunk(2, dim=-1)
+        query = torch.cat((query, a * cosine - b * sine, a * sine + b * cosine), dim=-1)
+        pose = self.pose(self.group.order, key.shape[2], like=key).to(key.dtype)
+        key = key[:, None] + rearrange(pose, "p m d -> p 1 m 1 1 d")
+        waves = torch.cat((cosine, sine), dim=-1).expand(*key.shape[:-1], -1)
+        key, value = torch.cat((key, waves), dim=-1), value[:, None].expand_as(key)
+        return tuple(rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))

@@ -31,6 +31,7 @@ class RotaryEncoding(Encoding):
     """
 
     keeps = frozenset({"translations", "poses"})
+    has_products = True
 
     def __init__(self, group: Group, head_dim: int, poses: bool = True) -> None:
         if head_dim % 2:
@@ -41,6 +42,12 @@ class RotaryEncoding(Encoding):
 
     def forward(self, query, key, value, neighbourhood):
         """Output poses move in front of the heads: query [B, |H|·heads, 1, H, W, d], keys likewise."""
+        extent = neighbourhood.extent(*query.shape[-3:-1])
+        query, key, value = self.products(query, key, value, neighbourhood)
+        spatial = query.new_zeros(1, *extent, self.head_dim)
+        return query, key, value, spatial, query.new_zeros(1, key.shape[2], self.head_dim)
+
+    def products(self, query, key, value, neighbourhood):
         height, width = query.shape[-3:-1]
         positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
         phase = self._acted(positions) @ self.frequencies.T  # [|H|, H, W, d/2]
@@ -53,10 +60,7 @@ class RotaryEncoding(Encoding):
             key = key + rearrange(self.pose_vectors[self.relative_pose].to(key.dtype), "p m d -> p 1 m 1 1 d")
         query, key = _turn(query, phase), _turn(key, phase)
         value = value[:, None].expand_as(key)
-        query, key, value = (rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
-
-        spatial = query.new_zeros(1, *neighbourhood.extent(height, width), self.head_dim)
-        return query, key, value, spatial, query.new_zeros(1, key.shape[2], self.head_dim)
+        return tuple(rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
 
 
 def _turn(x: Tensor, phase: Tensor) -> Tensor:

@@ -70,23 +70,20 @@ class SelfAttention(nn.Module):
         self.out = PointwiseLinear(num_heads * head_dim, out_channels)
 
     def forward(self, features: Tensor) -> Tensor:
-        query, key, value, spatial, pose, window = self._prepare(features)
-        heads = ops.attend(
-            query,
-            key,
-            F.dropout(value, self.value_dropout, self.training),
-            spatial,
-            pose,
-            window,
-            form=self._op_form,
-            dropout=self.attention_dropout if self.training else 0.0,
-        )
-        # Where the encoding has put output poses in front of the heads (rotary), they return to axis 2.
+        query, key, value = self._project(features)
+        value = F.dropout(value, self.value_dropout, self.training)
+        dropout = self.attention_dropout if self.training else 0.0
+        if self._attends_everywhere and not dropout and ops.prefers_fused(query.device):
+            products = self.encoding.products(query, key, value, self.neighbourhood)
+            heads = ops.attend_everywhere(*products, scale=self.head_dim**-0.5)
+        else:
+            heads = ops.attend(*self._encode(query, key, value), form=self._op_form, dropout=dropout)
+        # Where the encoding has put output poses in front of the heads, they return to axis 2.
         return self.out(rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=self.num_heads))
 
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
-        query, key, _, spatial, pose, window = self._prepare(features)
+        query, key, _, spatial, pose, window = self._encode(*self._project(features))
         weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
         return rearrange(weights, "b (a e) p ... -> b e (a p) ...", e=self.num_heads)
 
@@ -101,7 +98,13 @@ class SelfAttention(nn.Module):
         """Lifting is the summed form with one query pose, unless the encoding has made each pose a head."""
         return "regular" if isinstance(self.encoding, RotaryEncoding) else self.form
 
-    def _prepare(self, features: Tensor) -> tuple[Tensor, ...]:
+    @property
+    def _attends_everywhere(self) -> bool:
+        """Global attention that an ordinary fused kernel can compute."""
+        return self.neighbourhood.size is None and (self.lifts or self.form == "regular") and self.encoding.has_products
+
+    def _project(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value: [B, heads, poses, H, W, d]."""
         self._check(features)
         features = self.encoding.embed(features)
         if self.lifts:
@@ -110,8 +113,11 @@ class SelfAttention(nn.Module):
         projected = rearrange(
             self.query_key_value(features), "b (three e d) ... -> b three e d ...", three=3, e=self.num_heads
         )
-        query, key, value = (rearrange(part, "b e d p y x -> b e p y x d") for part in projected.unbind(1))
-        window = self.neighbourhood.mask(*features.shape[-2:], features.device)
+        return tuple(rearrange(part, "b e d p y x -> b e p y x d") for part in projected.unbind(1))
+
+    def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
+        """The six tensors of `gsa.ops.attend`."""
+        window = self.neighbourhood.mask(*query.shape[-3:-1], query.device)
         return *self.encoding(query, key, value, self.neighbourhood), window
 
     def _check(self, features: Tensor) -> None:

@@ -1,7 +1,17 @@
 """The attention op and the choice of its backend."""
 
 from gsa.ops._attend import attend, attention_weights
-from gsa.ops._registry import backends, explain, use
+from gsa.ops._everywhere import attend_everywhere
+from gsa.ops._registry import backends, explain, prefers_fused, use
 from gsa.ops._validation import FORMS
 
-__all__ = ["FORMS", "attend", "attention_weights", "backends", "explain", "use"]
+__all__ = [
+    "FORMS",
+    "attend",
+    "attend_everywhere",
+    "attention_weights",
+    "backends",
+    "explain",
+    "prefers_fused",
+    "use",
+]

@@ -10,7 +10,7 @@ import torch
 
 from gsa.ops.impl import native, reference, tiled, triton
 
-__all__ = ["backends", "choose", "explain", "get", "use"]
+__all__ = ["backends", "choose", "explain", "get", "prefers_fused", "use"]
 
 _log = logging.getLogger("gsa.ops")
 
@@ -105,6 +105,15 @@ def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None)
     if refusals.get(missed):
         reason += f"; {missed} cannot: {refusals[missed]}"
     return name, reason
+
+
+def prefers_fused(device: torch.device) -> bool:
+    """Whether global attention with plain products is PyTorch's own affair here: see `attend_everywhere`.
+
+    Not where a backend has been named, and not on a CPU with our kernels, which are as fast or faster.
+    """
+    named = (_forced or os.environ.get("GSA_BACKEND") or "auto") != "auto"
+    return not named and not (device.type == "cpu" and native.is_built())
 
 
 def announce(name: str, reason: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gsa import groups
 from gsa.groups import Group
 from gsa.symmetry._measure import equivariance_error
 
@@ -46,7 +47,7 @@ class SymmetryReport:
 
 
 def assert_equivariant(
-    module: Callable[[Tensor], Tensor], x: Tensor, group: Group, tolerance: float | None = None
+    module: Callable[[Tensor], Tensor], x: Tensor, group: Group | str, tolerance: float | None = None
 ) -> SymmetryReport:
     """Assert that Φ commutes with every element that is exact on the grid, and report the others.
 
@@ -64,6 +65,7 @@ def assert_equivariant(
     if tolerance is None and x.dtype not in TOLERANCES:
         raise ValueError(f"x must be of a floating dtype ({', '.join(map(str, TOLERANCES))}), but got {x.dtype}")
     tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
+    group = groups.group(group)
     errors = equivariance_error(module, x, group)
     exact = {g: errors[g] for g in group.grid_elements}
     sampled = {g: error for g, error in errors.items() if g not in exact}

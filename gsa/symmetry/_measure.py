@@ -6,12 +6,13 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from gsa import groups
 from gsa.groups import Group
 
 __all__ = ["equivariance_error", "permutation_error", "relative_error", "translation_error"]
 
 
-def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Group) -> dict[int, float]:
+def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Group | str) -> dict[int, float]:
     """How far Φ is from commuting with each element of a group.
 
         error(g) = ‖Φ(L_g x) − L_g Φ(x)‖ / ‖Φ(x)‖
@@ -21,7 +22,7 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
     Args:
         module: Φ, a module or any function of one tensor.
         x: image [B, C, H, W] or feature [B, C, |H|, H, W].
-        group: any group; it need not be the module's own.
+        group: any group, or its name; it need not be the module's own.
 
     Returns:
         {element index: relative error}. The output decides what L_g means: 2-D outputs must be invariant, 4-D ones
@@ -31,6 +32,7 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
     Raises:
         ValueError: an output of another shape.
     """
+    group = groups.group(group)
     with torch.no_grad(), _evaluating(module):
         expected = module(x)
         _check_output(expected, group)

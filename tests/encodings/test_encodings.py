@@ -141,7 +141,7 @@ class PublishedPoseIndex(GroupSelfAttention):
     """The summed form with the group term as published: ρ_H(h⁻¹ĥ⁻¹h̃) instead of ρ_H(ĥ⁻¹h̃)."""
 
     def forward(self, features):
-        query, key, value, spatial, _, window = self._prepare(features)
+        query, key, value, spatial, _, window = self._encode(*self._project(features))
         group, vectors = self.group, self.encoding.pose_vectors
         outputs = []
         for h in range(group.order):

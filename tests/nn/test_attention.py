@@ -239,3 +239,50 @@ def test_negative_crops_are_refused():
         gsa.nn.crop_border(torch.rand(1, 1, 6, 6), -1)
     with pytest.raises(ValueError, match="must not be negative, but got -1"):
         AttentionBlock("R4", 2, 2, crop=-1)
+
+
+@pytest.mark.parametrize("encoding", ["rotary", "fourier"])
+@pytest.mark.parametrize("lifts", [True, False])
+def test_global_attention_through_fused_kernels_equals_the_op(monkeypatch, encoding, lifts):
+    options = {"num_heads": 2, "head_dim": 4, "neighbourhood": None, "encoding": encoding}
+    if lifts:
+        layer, x = LiftingSelfAttention("R4M", 3, 6, **options).double(), torch.randn(2, 3, 5, 7).double()
+    else:
+        layer = GroupSelfAttention("R4M", 6, 6, form="regular", **options).double()
+        x = torch.randn(2, 6, 8, 5, 7).double()
+    calls = []
+    fused = gsa.ops.attend_everywhere
+    monkeypatch.setattr(gsa.ops, "attend_everywhere", lambda *a, **k: calls.append(1) or fused(*a, **k))
+
+    def run(prefers: bool):
+        monkeypatch.setattr(gsa.ops, "prefers_fused", lambda device: prefers)
+        output = layer(x)
+        return output, torch.autograd.grad(output.square().sum(), layer.parameters())
+
+    expected, gradients = run(False)
+    assert not calls
+    actual, others = run(True)
+    assert calls
+    torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(others, gradients)
+    assert_equivariant(layer, x, "R4M")
+
+
+def test_named_backends_and_dropout_keep_to_the_op(monkeypatch):
+    monkeypatch.setattr("gsa.ops._registry.native.is_built", lambda: False)
+    assert gsa.ops.prefers_fused(torch.device("cpu"))
+    with gsa.ops.use("tiled"):
+        assert not gsa.ops.prefers_fused(torch.device("cpu"))
+    layer = GroupSelfAttention(
+        "R4",
+        4,
+        4,
+        num_heads=1,
+        head_dim=4,
+        neighbourhood=None,
+        encoding="rotary",
+        form="regular",
+        attention_dropout=0.5,
+    )
+    monkeypatch.setattr(gsa.ops, "attend_everywhere", None)
+    layer(torch.randn(1, 4, 4, 3, 3))  # in training, the masks are those of the op
