@@ -46,7 +46,7 @@ def spilled(name: str, poses: str, dtype: str, architecture: int, side: int = 28
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    kernel = getattr(backend._kernels(), name)
+    kernel = backend._kernels()[name]
     paired, queries, keys, outputs = POSES[poses]
     query = torch.empty(1, 1, queries, side, side, 10, device="meta", dtype=TYPES[dtype])
     key, spatial = query[:, :, :1].expand(-1, -1, keys, -1, -1, -1), torch.empty(outputs, 5, 5, 10, device="meta")

@@ -1,4 +1,4 @@
-"""CUDA kernels in Triton (_kernels.py): float32, bfloat16 and float16 with float32 sums; float64 in float64."""
+"""CUDA kernels in Triton (_triton_*.py): float32, bfloat16 and float16 with float32 sums; float64 in float64."""
 
 import os
 from functools import cache
@@ -47,7 +47,7 @@ def forward(
     out = _empty_like(query, spatial.shape[0])
     plan = _plan(query, key, spatial, paired, dropout)
     tables = (spatial.contiguous(), pose.contiguous(), window.to(torch.int8), seed)
-    _kernels().forward[_blocks(plan), _slices(query)](
+    _kernels()["forward"][_blocks(plan), _slices(query)](
         query, key, value, out, *tables, *_strides(query, key, value, out), *_numbers(query, dropout), **plan
     )
     return out
@@ -77,14 +77,14 @@ def backward(
     spatial_part = query.new_empty(slices, *spatial.shape, dtype=exact)
     query_grad, key_grad, value_grad = (_empty_like(x, x.shape[2]) for x in (query, key, value))
     kernels = _kernels()
-    kernels.queries_backward[blocks, slices](
+    kernels["queries_backward"][blocks, slices](
         *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
     )
-    kernels.keys_backward[blocks, slices](
+    kernels["keys_backward"][blocks, slices](
         *features, key_grad, value_grad, log_sum, mean, *tables,
         *_strides(*features, key_grad, value_grad), *numbers, **plan,
     )  # fmt: skip
-    kernels.spatial_backward[spatial.shape[1] * spatial.shape[2], slices](
+    kernels["spatial_backward"][spatial.shape[1] * spatial.shape[2], slices](
         *features,
         spatial_part,
         log_sum,
@@ -100,10 +100,13 @@ def backward(
 
 
 @cache
-def _kernels():
-    from gsa.ops.impl import _kernels
+def _kernels() -> dict:
+    """Imported when first needed: Triton may not be there."""
+    from gsa.ops.impl import _triton_backward as backward
+    from gsa.ops.impl import _triton_forward as forward
 
-    return _kernels
+    kernels = (forward.forward, backward.queries_backward, backward.keys_backward, backward.spatial_backward)
+    return {kernel.fn.__name__: kernel for kernel in kernels}
 
 
 def _planes(x: Tensor) -> Tensor:
