@@ -66,9 +66,12 @@ _forced: str | None = None
 _announced: set[str] = set()
 
 
-def backends() -> tuple[str, ...]:
-    """Names of the backends this installation has, the preferred first."""
-    return tuple(name for name in _BACKENDS if _BACKENDS[name].installed())
+def backends(device: torch.device | str | None = None, dtype: torch.dtype = torch.float32) -> tuple[str, ...]:
+    """Names of the backends this installation has, the preferred first; with a device, of those that can serve it."""
+    names = tuple(name for name in _BACKENDS if _BACKENDS[name].installed())
+    if device is None:
+        return names
+    return tuple(name for name in names if not _BACKENDS[name].refusal(torch.device(device), dtype))
 
 
 def get(name: str) -> Backend:

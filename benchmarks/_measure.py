@@ -1,0 +1,95 @@
+"""Time and memory of a piece of work, and what the machine could do at best."""
+
+import ctypes
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+__all__ = ["Times", "machine_peaks", "memory_growth", "side_by_side", "slope"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of several runs of the same work."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "Times":
+        return cls(statistics.median(seconds), min(seconds), max(seconds))
+
+
+def wait() -> None:
+    """Until the GPU has done what it was asked to."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def side_by_side(works: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Times]:
+    """Each work in turn, `repeats` times over, after one run that does not count: what disturbs one, disturbs all."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for work in works.values():
+        work()
+    for _ in range(repeats):
+        for name, work in works.items():
+            wait()
+            start = time.perf_counter()
+            work()
+            wait()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: Times.of(values) for name, values in seconds.items()}
+
+
+def memory_growth(work: Callable[[], object]) -> float | None:
+    """Growth of the peak of memory during a second run, in MB: of this process (Linux), or of the GPU's."""
+    work()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        wait()
+        return (torch.cuda.max_memory_allocated() - before) / 1e6
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    ctypes.CDLL(None).malloc_trim(0)  # or memory that is free but kept would not be counted again
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is in use
+    before = _status_mb(status, "VmRSS")
+    work()
+    return max(_status_mb(status, "VmHWM") - before, 0.0)
+
+
+def _status_mb(status: Path, field: str) -> float:
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+def machine_peaks(device: torch.device) -> tuple[float, float]:
+    """FLOP a second of a large float32 matrix product, and bytes a second of a copy: the best of ten, measured now."""
+    a = torch.randn(2048, 2048, device=device)
+    b = torch.empty(64 * 2**20, device=device)
+    c = torch.empty_like(b)
+    best = {"product": float("inf"), "copy": float("inf")}
+    for name, work in (("product", lambda: a @ a), ("copy", lambda: c.copy_(b))):
+        for _ in range(10):
+            wait()
+            start = time.perf_counter()
+            work()
+            wait()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return 2 * 2048**3 / best["product"], 2 * 4 * b.numel() / best["copy"]
+
+
+def slope(x: list[float], y: list[float]) -> float:
+    """The exponent p of y ∝ xᵖ, fitted to logarithms."""
+    points = [(torch.tensor(a).log(), torch.tensor(b).log()) for a, b in zip(x, y, strict=True) if b > 0]
+    xs, ys = (torch.stack(values) for values in zip(*points, strict=True))
+    return ((xs - xs.mean()) * (ys - ys.mean())).sum().item() / (xs - xs.mean()).square().sum().item()
