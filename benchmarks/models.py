@@ -111,7 +111,7 @@ def measure(options: argparse.Namespace) -> list[dict]:
 
 def markdown(rows: list[dict]) -> str:
     lines = [
-        "| group | form | window | batch | pass | evaluation | seconds, median | min – max | times faster | memory, MB |",
+        "| group | form | window | batch | pass | evaluation | seconds | min – max | times faster | memory, MB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     slowest = {}
