@@ -24,6 +24,9 @@ from gsa.training._config import ConfigError, refuse_bad_keys
 __all__ = ["Parts", "build", "check"]
 
 
+COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
+
+
 @dataclass
 class Parts:
     """The objects of a run."""
@@ -46,6 +49,8 @@ def check(config: DictConfig) -> None:
         ConfigError: naming the key, or what refused it and why.
     """
     config = config.copy()
+    if config.compile not in COMPILE_MODES:
+        raise ConfigError(f"compile must be one of {COMPILE_MODES}, but got {config.compile!r}")
     config.compile = False  # one picture is not worth it
     if config.seed is None:  # one will be drawn
         config.seed = 0
@@ -75,7 +80,7 @@ def build(config: DictConfig, log: bool = True) -> Parts:
     data = _make(config.data)
     network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
     if config.compile:
-        network.compile()
+        network.compile(mode=None if config.compile is True else config.compile)
     plain = OmegaConf.to_container(config, resolve=True)
     classifier = Classifier(network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain})
     history = History()

@@ -39,7 +39,7 @@ class RunConfig:
     train: bool = MISSING
     test: bool = MISSING
     ckpt_path: str | None = MISSING
-    compile: bool = MISSING
+    compile: Any = MISSING
     ema: float | None = MISSING
     report: bool = MISSING
     objective: str = MISSING

@@ -82,6 +82,7 @@ def test_the_recipes_are_the_papers(configure):
 
 # (override, what the message must say); composed by Hydra or refused by `check`.
 BAD = [
+    ("compile=fast", "compile must be one of .False, True"),
     ("typo=1", "typo"),
     ("+typo=1", "unknown key 'typo' .the nearest is"),
     ("+seeds=1", "unknown key 'seeds' .the nearest is 'seed'"),
@@ -128,7 +129,7 @@ def test_a_bad_override_is_refused_by_name(configure, override, message):
 @pytest.mark.parametrize(
     "override",
     ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null",
-     "ema=0.99", "seed=0", "model.head_dim=6",
+     "ema=0.99", "seed=0", "model.head_dim=6", "compile=reduce-overhead",
      "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}"],
 )  # fmt: skip
 def test_a_good_override_is_not(configure, override):
