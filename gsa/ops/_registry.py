@@ -62,6 +62,8 @@ _BACKENDS = {
     ),
 }
 
+_MISSED = " would be faster, but "
+
 _forced: str | None = None
 _announced: set[str] = set()
 
@@ -106,7 +108,7 @@ def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None)
     reason = f"it is the fastest backend for {device}, {dtype}"
     missed = {"cpu": "native", "cuda": "triton"}.get(device.type)
     if refusals.get(missed):
-        reason += f"; {missed} cannot: {refusals[missed]}"
+        reason += f"; {missed}{_MISSED}{refusals[missed]}"
     return name, reason
 
 
@@ -120,10 +122,11 @@ def prefers_fused(device: torch.device) -> bool:
 
 
 def announce(name: str, reason: str) -> None:
-    """Log a choice the first time it is made."""
+    """Log a choice the first time it is made; a warning where a faster backend is missing."""
     if name not in _announced:
         _announced.add(name)
-        _log.info("attention runs on the %r backend: %s", name, reason)
+        level = logging.WARNING if _MISSED in reason else logging.INFO
+        _log.log(level, "attention runs on the %r backend: %s", name, reason)
 
 
 @contextmanager

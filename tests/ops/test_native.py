@@ -85,7 +85,8 @@ def test_without_a_build_tiled_serves_and_says_so_once(monkeypatch, caplog):
     messages = [record.message for record in caplog.records]
     assert len(messages) == 1
     assert "'tiled'" in messages[0]
-    assert "native cannot: it was not built: install a C++ compiler" in messages[0]
+    assert "native would be faster, but it was not built: install a C++ compiler" in messages[0]
+    assert caplog.records[0].levelname == "WARNING"
     with pytest.raises(ValueError, match="install a C\\+\\+ compiler"):
         ops.attend(*five, window, form=form, backend="native")
 
