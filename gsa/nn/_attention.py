@@ -109,11 +109,8 @@ class SelfAttention(nn.Module):
         features = self.encoding.embed(features)
         if self.lifts:
             features = features.unsqueeze(2)
-        # Unbound before they are rearranged, so that their gradients come together where they already lie in memory.
-        projected = rearrange(
-            self.query_key_value(features), "b (three e d) ... -> b three e d ...", three=3, e=self.num_heads
-        )
-        return tuple(rearrange(part, "b e d p y x -> b e p y x d") for part in projected.unbind(1))
+        parts = self.query_key_value.in_parts(features, 3)
+        return tuple(rearrange(part, "b (e d) p y x -> b e p y x d", e=self.num_heads) for part in parts)
 
     def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
         """The six tensors of `gsa.ops.attend`."""

@@ -20,9 +20,16 @@ class PointwiseLinear(nn.Linear):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim == 2:
-            return super().forward(x)
-        # One product W·x for each sample, which leaves the pixels where they are in memory.
-        weight, columns = self.weight.expand(x.shape[0], -1, -1), x.flatten(2)
-        y = weight @ columns if self.bias is None else torch.baddbmm(self.bias[:, None], weight, columns)
-        return y.unflatten(2, x.shape[2:])
+        return super().forward(x) if x.ndim == 2 else _pointwise(x, self.weight, self.bias)
+
+    def in_parts(self, x: Tensor, count: int) -> list[Tensor]:
+        """The output in `count` equal parts, computed on their own: cut apart, their gradients would be copied."""
+        biases = [None] * count if self.bias is None else self.bias.chunk(count)
+        return [_pointwise(x, *part) for part in zip(self.weight.chunk(count), biases, strict=True)]
+
+
+def _pointwise(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """One product W·x for each sample, which leaves the pixels where they are in memory."""
+    weights, columns = weight.expand(x.shape[0], -1, -1), x.flatten(2)
+    y = weights @ columns if bias is None else torch.baddbmm(bias[:, None], weights, columns)
+    return y.unflatten(2, x.shape[2:])
