@@ -3,7 +3,7 @@
     python benchmarks/models.py                        # R4, summed form, 5×5, batch 8, the paper's dropout
     python benchmarks/models.py --group R8 --batch 2 --form regular
     python benchmarks/models.py --window global --without direct
-    python benchmarks/models.py --all                  # every case that the README and the notes quote
+    python benchmarks/models.py --all                  # every case that the README quotes, and more on a GPU
 
 A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
 process for the memory, which is the growth of the peak over the process with everything imported. On a GPU the time of

@@ -45,9 +45,10 @@ def table(found: list[dict]) -> str:
         rows.setdefault((report["model"], report["parameters"], seen), []).append(report)
     data, split, used = found[0]["data"], found[0]["split"], found[0]["used"]
     part = "" if used["test"] == split["test"] else f", of which {used['val']} and {used['test']} were looked at"
+    machines = sorted({report["machine"] for report in found})
     lines = [
         f"{data['name']} ({data['source']}), {split['train']} / {split['val']} / {split['test']} for training / "
-        f"validation / test{part}; mean ± standard deviation over seeds.",
+        f"validation / test{part}; mean ± standard deviation over seeds; trained on {' and '.join(machines)}.",
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),

@@ -33,7 +33,8 @@ def test_everywhere_replaces_the_op_in_all_layers_and_puts_it_back(float64):
 
 def write_report(folder, **changes):
     report = {
-        "model": "a", "parameters": 1000, "epochs": 2, "seed": 0, "val_accuracy": 0.5, "test_accuracy": 0.4,
+        "model": "a", "parameters": 1000, "epochs": 2, "seed": 0, "machine": "m",
+        "val_accuracy": 0.5, "test_accuracy": 0.4,
         "equivariance_error": {"90°": {"error": 1e-7, "exact": True}, "45°": {"error": 0.1, "exact": False}},
         "data": {"name": "d", "source": "s"}, "split": {"train": 3, "val": 2, "test": 1},
         "used": {"train": 3, "val": 2, "test": 1},

@@ -1,11 +1,12 @@
 """The attention op: one node for autograd, torch.compile and torch.export, every backend behind it."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, library
 
 from gsa.ops import _registry
 from gsa.ops._validation import check
 from gsa.ops.impl import reference
+from gsa.ops.impl._layout import channels_first, empty_channels_first
 
 __all__ = ["attend", "attention_weights"]
 
@@ -103,12 +104,7 @@ def _draw_seed(device: torch.device, dropout: float) -> Tensor:
     return torch.zeros((), device=device, dtype=torch.int64)
 
 
-def _channels_first(feature: Tensor) -> Tensor:
-    """[B, heads, poses, H, W, d] laid out in memory as [B, heads, d, poses, H, W], as layers keep their features."""
-    return feature.permute(0, 1, 5, 2, 3, 4).contiguous().permute(0, 1, 3, 4, 5, 2)
-
-
-@torch.library.custom_op("gsa::attend", mutates_args=())
+@library.custom_op("gsa::attend", mutates_args=())
 def _attend(
     query: Tensor,
     key: Tensor,
@@ -123,15 +119,15 @@ def _attend(
 ) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
         output = _registry.get(backend).forward(query, key, value, spatial, pose, window, seed, paired, dropout)
-    return _channels_first(output)
+    return channels_first(output)
 
 
 @_attend.register_fake
 def _(query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    return _channels_first(torch.empty_like(query[:, :, :1]).expand(-1, -1, spatial.shape[0], -1, -1, -1))
+    return empty_channels_first(query, spatial.shape[0])
 
 
-@torch.library.custom_op("gsa::attend_backward", mutates_args=())
+@library.custom_op("gsa::attend_backward", mutates_args=())
 def _attend_backward(
     grad: Tensor,
     query: Tensor,
@@ -149,13 +145,13 @@ def _attend_backward(
         gradients = _registry.get(backend).backward(
             grad, query, key, value, spatial, pose, window, seed, paired, dropout
         )
-    return *map(_channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
+    return *map(channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
 
 
 @_attend_backward.register_fake
 def _(grad, query, key, value, spatial, pose, window, seed, paired, dropout, backend):
     tables = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (spatial, pose))
-    return *(_channels_first(torch.empty_like(t)) for t in (query, key, value)), *tables
+    return *(empty_channels_first(t, t.shape[2]) for t in (query, key, value)), *tables
 
 
 def _save_inputs(ctx, inputs, output) -> None:

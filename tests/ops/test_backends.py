@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import library
 
 from gsa import ops
 from tests.ops.cases import CASES, tensors
@@ -81,7 +82,7 @@ def test_gradcheck_to_second_order(backend, poses):
 def test_opcheck(backend, poses):
     five, window, form = tensors(poses, "square", batch=1)
     arguments = (*five, window, torch.tensor(1), form == "regular", 0.1, backend)
-    torch.library.opcheck(torch.ops.gsa.attend.default, arguments)
+    library.opcheck(torch.ops.gsa.attend.default, arguments)
 
 
 @pytest.mark.parametrize("backend", ops.backends())

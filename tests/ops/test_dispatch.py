@@ -12,7 +12,8 @@ from tests.ops.cases import tensors
 def two_backends(monkeypatch):
     """The rules are tested on the two backends that every installation has."""
     everywhere = {name: _registry._BACKENDS[name] for name in ("tiled", "reference")}
-    monkeypatch.setattr(_registry, "_BACKENDS", everywhere)  # whole: put back one by one, they would be in another order
+    # As a whole: deleted one by one, the others would be put back in another order.
+    monkeypatch.setattr(_registry, "_BACKENDS", everywhere)
 
 
 @pytest.fixture

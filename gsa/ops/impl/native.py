@@ -7,6 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gsa.ops.impl._layout import empty_channels_first
+
 __all__ = ["backward", "forward", "is_built", "refusal"]
 
 # The same source, built for these vector widths: what torch says of this CPU → the builds it can run, best first.
@@ -97,7 +99,7 @@ def forward(
     """The op, arguments as in `gsa.ops.attend`."""
     dtype = query.dtype
     query, key, value, spatial, pose = _whole(query, key, value, spatial, pose)
-    out = _feature_like(query, spatial.shape[0])
+    out = empty_channels_first(query, spatial.shape[0])
     call = _call(query, key, value, spatial, pose, window, seed, paired, dropout, out)
     _run("forward", call, query.dtype)
     return out.to(dtype)
@@ -119,7 +121,7 @@ def backward(
     dtype = query.dtype
     grad, query, key, value, spatial, pose = _whole(grad, query, key, value, spatial, pose)
     gradients = (
-        *(_feature_like(x, x.shape[2]) for x in (query, key, value)),
+        *(empty_channels_first(x, x.shape[2]) for x in (query, key, value)),
         torch.empty_like(spatial),
         torch.empty_like(pose),
     )
@@ -135,12 +137,6 @@ def _whole(*tensors: Tensor) -> tuple[Tensor, ...]:
     """float32 for half precisions; the tables, which are small, contiguous."""
     dtype = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
     return tuple(t.to(dtype) if t.ndim == 6 else t.to(dtype).contiguous() for t in tensors)
-
-
-def _feature_like(x: Tensor, poses: int) -> Tensor:
-    """[B, heads, poses, H, W, d] laid out with the channels before the poses, as layers keep their features."""
-    batch, heads, _, height, width, channels = x.shape
-    return x.new_empty(batch, heads, channels, poses, height, width).permute(0, 1, 3, 4, 5, 2)
 
 
 def _feature(x: Tensor) -> _Feature:

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from gsa.ops.impl._layout import empty_channels_first
+
 __all__ = ["backward", "forward", "is_installed", "refusal"]
 
 _ELEMENTS = 2048  # of a tile of keys [poses, pixels, channels]: 16 registers a thread
@@ -44,7 +46,7 @@ def forward(
 ) -> Tensor:
     """The op, arguments as in `gsa.ops.attend`."""
     query, key, value = map(_planes, (query, key, value))
-    out = _empty_like(query, spatial.shape[0])
+    out = empty_channels_first(query, spatial.shape[0])
     plan = _plan(query, key, spatial, paired, dropout)
     tables = (spatial.contiguous(), pose.contiguous(), window.to(torch.int8), seed)
     _kernels()["forward"][_blocks(plan), _slices(query)](
@@ -75,7 +77,7 @@ def backward(
     log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=exact)
     pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=exact)
     spatial_part = query.new_empty(slices, *spatial.shape, dtype=exact)
-    query_grad, key_grad, value_grad = (_empty_like(x, x.shape[2]) for x in (query, key, value))
+    query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in (query, key, value))
     kernels = _kernels()
     kernels["queries_backward"][blocks, slices](
         *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
@@ -115,11 +117,6 @@ def _planes(x: Tensor) -> Tensor:
     if first.stride()[2:] != torch.empty(first.shape[2:], device="meta").stride():
         first = first.contiguous()
     return first.permute(0, 1, 3, 4, 5, 2)
-
-
-def _empty_like(x: Tensor, poses: int) -> Tensor:
-    batch, heads, _, height, width, channels = x.shape
-    return x.new_empty(batch, heads, channels, poses, height, width).permute(0, 1, 3, 4, 5, 2)
 
 
 def _strides(*features: Tensor) -> list[int]:
