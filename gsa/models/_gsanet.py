@@ -38,7 +38,8 @@ class GSANet(nn.Module):
         lifted_norm: norm and swish after the lifting layer as well.
         attention_dropout, value_dropout: in every attention layer.
         input_dropout, dropout, pool_dropout: on the image, in every block, after every pool.
-        pixels, poses: how the head pools: "sum", "mean" or "max" over pixels; "max" or "mean" over poses.
+        pixels, poses: how the head pools: "sum" (the paper's; the functions of "mean", but initial logits grow with
+            the number of pixels), "mean" or "max" over pixels; "max" or "mean" over poses.
         on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn" or "allow".
             Networks without poses (Z2) always allow it.
 
@@ -73,7 +74,7 @@ class GSANet(nn.Module):
         input_dropout: float = 0.0,
         dropout: float = 0.0,
         pool_dropout: float = 0.0,
-        pixels: str = "sum",
+        pixels: str = "mean",
         poses: str = "max",
         on_inexact: str = "raise",
     ) -> None:

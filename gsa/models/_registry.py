@@ -5,7 +5,6 @@ import inspect
 
 from torch import nn
 
-from gsa.models._gsanet import GSANet
 from gsa.models._presets import PRESETS
 
 __all__ = ["create_model", "list_models", "preset"]
@@ -32,7 +31,8 @@ def create_model(name: str, **overrides) -> nn.Module:
         if keyword not in keywords:
             hint = _suggestion(keyword, keywords)
             raise TypeError(f"{name} has no keyword {keyword!r}{hint}; it has {list(keywords)}")
-    return GSANet(**{**keywords, **overrides})
+    kind, _ = PRESETS[name]
+    return kind(**{**keywords, **overrides})
 
 
 def preset(name: str) -> dict:
@@ -43,8 +43,8 @@ def preset(name: str) -> dict:
     """
     if name not in PRESETS:
         raise ValueError(f"unknown network {name!r}{_suggestion(name, PRESETS)}; the networks are {list_models()}")
-    parameters = inspect.signature(GSANet).parameters.values()
-    return {p.name: p.default for p in parameters} | PRESETS[name]
+    kind, keywords = PRESETS[name]
+    return {p.name: p.default for p in inspect.signature(kind).parameters.values()} | keywords
 
 
 def _suggestion(word: str, known) -> str:

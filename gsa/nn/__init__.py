@@ -1,8 +1,10 @@
 """Equivariant layers, one a file."""
 
 from gsa.nn._attention import SelfAttention, record_attention
+from gsa.nn._attentive_convolution import AttentiveConvolution, FeatureAttention
 from gsa.nn._block import AttentionBlock, crop_border
 from gsa.nn._group_attention import GroupSelfAttention
+from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention
 from gsa.nn._norm import ChannelNorm, norm
 from gsa.nn._pointwise import PointwiseLinear
@@ -10,8 +12,12 @@ from gsa.nn._pool import SpatialPool, nearest_sizes
 
 __all__ = [
     "AttentionBlock",
+    "AttentiveConvolution",
     "ChannelNorm",
+    "FeatureAttention",
+    "GroupConvolution",
     "GroupSelfAttention",
+    "LiftingConvolution",
     "LiftingSelfAttention",
     "PointwiseLinear",
     "SelfAttention",

@@ -1,9 +1,18 @@
 """Schedules of the learning rate, step by step."""
 
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LinearLR, LRScheduler, SequentialLR
+from collections.abc import Sequence
 
-__all__ = ["constant", "warmup_cosine"]
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import (
+    ConstantLR,
+    CosineAnnealingLR,
+    LinearLR,
+    LRScheduler,
+    MultiStepLR,
+    SequentialLR,
+)
+
+__all__ = ["constant", "steps", "warmup_cosine"]
 
 
 def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.1) -> LRScheduler:
@@ -27,3 +36,22 @@ def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.1) -> LRSc
 def constant(optimizer: Optimizer, steps: int) -> LRScheduler:
     """The same rate all along."""
     return ConstantLR(optimizer, factor=1.0, total_iters=0)
+
+
+def steps(optimizer: Optimizer, steps: int, at: Sequence[float] = (0.5, 0.75), factor: float = 0.1) -> LRScheduler:
+    """The rate times a factor at some points of the run.
+
+    Args:
+        optimizer: with its full rate.
+        steps: of the whole run.
+        at: shares of the steps, in (0, 1).
+        factor: positive.
+
+    Raises:
+        ValueError: a share or a factor out of its range.
+    """
+    if not all(0 < share < 1 for share in at):
+        raise ValueError(f"at must hold shares of all steps in (0, 1), but got {list(at)}")
+    if factor <= 0:
+        raise ValueError(f"factor must be positive, but got {factor}")
+    return MultiStepLR(optimizer, [round(share * steps) for share in at], factor)

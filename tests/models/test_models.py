@@ -22,6 +22,20 @@ PUBLISHED = {
     "pcam_r8_sa": 205_660,
     "pcam_r4m_sa": 205_660,
 }
+# The convolutional rivals, to the last parameter as published; PCam and CIFAR-10 as their public code builds them.
+RIVALS = {
+    "rotmnist_z2_cnn": 21_750,
+    "rotmnist_r4_cnn": 77_539,
+    "rotmnist_alpha_r4_cnn": 73_130,
+    "cifar10_z2_cnn": 1_370_996,
+    "pcam_z2_cnn": 130_598,
+    "pcam_r4_cnn": 129_649,
+    "pcam_r4m_cnn": 124_209,
+    "pcam_alpha_f_r4_cnn": 140_453,
+    "pcam_alpha_f_r4m_cnn": 141_221,
+}
+TRANSFORMERS = {"rotmnist_vit": "rotmnist_r4_sa", "cifar10_vit": "cifar10_z2_sa", "pcam_vit": "pcam_r4_sa"}
+SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96}
 GRID = gsa.group("R4M")  # all eight symmetries of the pixel grid
 
 
@@ -35,7 +49,26 @@ def test_parameters_are_within_two_percent_of_the_published(name):
 
 
 def test_the_list_of_models():
-    assert gsa.list_models() == [*PUBLISHED, "digits_z2_sa", "digits_r4_sa", "digits_r8_sa"]
+    digits = ["digits_z2_sa", "digits_r4_sa", "digits_r8_sa"]
+    assert gsa.list_models() == [*PUBLISHED, *digits, *RIVALS, *TRANSFORMERS]
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_rivals_have_the_published_number_of_parameters(name):
+    assert count(gsa.create_model(name)) == RIVALS[name]
+
+
+@pytest.mark.parametrize("name, rival", TRANSFORMERS.items())
+def test_transformers_are_of_the_size_of_their_rivals(name, rival):
+    network = gsa.create_model(name).eval()
+    assert abs(count(network) / count(gsa.create_model(rival)) - 1) < 0.03
+    side, channels = SIDES[name.split("_")[0]], network.transformer.conv_proj.in_channels
+    images = torch.rand(2, channels, side, side)
+    assert network(images).shape == (2, network.num_classes)
+    torch.nn.init.normal_(network.transformer.heads.head.weight)  # zeros at first
+    assert min(gsa.symmetry.equivariance_error(network, images, GRID)[g] for g in range(1, 8)) > 1e-3
+    with pytest.raises(ValueError, match="set image_size"):
+        network(images[..., :-1])
 
 
 def test_digits_networks_are_of_equal_size():
@@ -77,6 +110,39 @@ def test_digits_networks_keep_exactly_their_own_symmetries(name, float64):
     network = gsa.create_model(name)
     network(torch.rand(8, 1, 16, 16))  # running statistics
     assert_exactly_its_own_symmetries(network, torch.rand(2, 1, 16, 16))
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_rivals_keep_exactly_their_own_symmetries(name, float64):
+    network, side = gsa.create_model(name), SIDES[name.split("_")[0]]
+    images = torch.rand(4, 1 if side == 28 else 3, side, side)
+    with torch.no_grad():
+        network(images)  # running statistics
+    network.eval()
+    assert_exactly_its_own_symmetries(network, images[:1])
+
+
+@pytest.mark.parametrize("name, side", [("rotmnist_r4_cnn", 29), ("cifar10_z2_cnn", 30), ("pcam_r4_cnn", 97)])
+def test_rivals_refuse_sizes_that_lose_exactness(name, side):
+    network = gsa.create_model(name).eval()
+    with pytest.raises(ValueError, match="nearest sides that stay exact"):
+        network(torch.rand(1, 1 if "rotmnist" in name else 3, side, side))
+
+
+@pytest.mark.parametrize(
+    "name, options, message",
+    [
+        ("rotmnist_r4_cnn", {"attention": "half"}, "attention must be 'none' or 'full', but got 'half'"),
+        ("rotmnist_alpha_r4_cnn", {"bias": True}, "attentive convolutions have no bias"),
+        ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
+        ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
+        ("rotmnist_vit", {"patch_size": 5}, "divisible by patch_size, but got 28 and 5"),
+        ("rotmnist_vit", {"num_heads": 5}, "divisible by num_heads, but got 32 and 5"),
+    ],
+)
+def test_rivals_refuse_bad_arguments(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        gsa.create_model(name, **options)
 
 
 @pytest.mark.parametrize("encoding", ["fourier", "table", "rotary", "constant", "absolute"])

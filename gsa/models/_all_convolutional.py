@@ -1,0 +1,67 @@
+"""The all-convolutional network of CIFAR-10 (All-CNN-C), on any group of the grid."""
+
+from torch import Tensor, nn
+
+from gsa import groups
+from gsa.groups import Group
+from gsa.models._head import logits_over_poses
+from gsa.nn import GroupConvolution, LiftingConvolution, SpatialPool
+
+__all__ = ["AllConvolutional"]
+
+
+class AllConvolutional(nn.Module):
+    """All-CNN-C: seven 3×3 convolutions and two 1×1, batch norm and relu after each, pooled to half size twice.
+
+    The original halves by strides, which pick other pixels of a turned picture; a max-pool stands in their place.
+
+    Source: Springenberg et al. 2015; with max-pools, Romero et al. 2020.
+
+    Args:
+        group: the point group H, or its name; on the grid.
+        in_channels, num_classes: of the data.
+        channels: of the first three layers; the others have twice as many.
+        input_dropout, dropout: on the image, and after every pool.
+
+    Shapes:
+        [B, C, H, W] → [B, num_classes], for sides divisible by 4
+
+    Raises:
+        ValueError: a group that is not on the grid; a size on which a pool loses exactness.
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int = 3,
+        num_classes: int = 10,
+        *,
+        channels: int = 96,
+        input_dropout: float = 0.2,
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.group = groups.group(group)
+        self.num_classes = num_classes
+        widths = (channels,) * 3 + (2 * channels,) * 5 + (num_classes,)
+        layers: list[nn.Module] = [nn.Dropout(input_dropout)]
+        for index, (inputs, outputs) in enumerate(zip((in_channels, *widths), widths, strict=False)):
+            kind, side = LiftingConvolution if index == 0 else GroupConvolution, 1 if index > 6 else 3
+            layers.append(kind(self.group, inputs, outputs, side, padding=side // 2, bias=False))
+            is_pooled = index in (2, 5)
+            if is_pooled:
+                layers.append(SpatialPool(2))
+            layers += [nn.BatchNorm3d(outputs), nn.ReLU()]
+            if is_pooled:
+                layers.append(nn.Dropout(dropout))
+        self.layers, self.head = nn.Sequential(*layers[:-3]), nn.Sequential(*layers[-3:])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.forward_head(self.forward_features(images))
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        """The feature before the last layer: [B, C, H, W] → [B, 2·channels, |H|, H/4, W/4]."""
+        return self.layers(images)
+
+    def forward_head(self, features: Tensor) -> Tensor:
+        return logits_over_poses(self.head(features), "max")

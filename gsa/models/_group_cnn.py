@@ -1,0 +1,81 @@
+"""The seven-layer group convolutional network of RotMNIST, plain and attentive."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from gsa import groups
+from gsa.groups import Group
+from gsa.models._head import logits_over_poses
+from gsa.nn import AttentiveConvolution, GroupConvolution, LiftingConvolution, SpatialPool
+
+__all__ = ["GroupCNN"]
+
+
+class GroupCNN(nn.Module):
+    """Six 3×3 convolutions and one 4×4, without padding; batch norm and relu between; max-pool after the second.
+
+    With the group Z2 it is an ordinary convolutional network. On 28×28 pictures the last map is one pixel.
+
+    Source: Cohen & Welling 2016; with attention, Romero et al. 2020.
+
+    Args:
+        group: the point group H, or its name; on the grid.
+        in_channels, num_classes: of the data.
+        channels: of every layer but the last.
+        bias: in every convolution.
+        dropout: after every norm but the second.
+        attention: "none", or "full" (α).
+        attention_reduction: channels over the inner width of the channel attention.
+
+    Shapes:
+        [B, C, H, W] → [B, num_classes], for even sides of at least 28
+
+    Raises:
+        ValueError: a group that is not on the grid; unknown attention; attention with a bias; a size on which the
+            pool loses exactness.
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int = 1,
+        num_classes: int = 10,
+        *,
+        channels: int = 20,
+        bias: bool = False,
+        dropout: float = 0.3,
+        attention: Literal["none", "full"] = "none",
+        attention_reduction: int = 2,
+    ) -> None:
+        super().__init__()
+        self.group = groups.group(group)
+        if attention not in ("none", "full"):
+            raise ValueError(f"attention must be 'none' or 'full', but got {attention!r}")
+        if attention == "full" and bias:
+            raise ValueError("attentive convolutions have no bias: set bias=False")
+        self.num_classes = num_classes
+
+        def convolution(inputs: int, outputs: int, side: int, lifting: bool = False) -> nn.Module:
+            if attention == "full":
+                hidden = max(inputs // attention_reduction, 1)
+                return AttentiveConvolution(self.group, inputs, outputs, side, hidden, lifting=lifting)
+            kind = LiftingConvolution if lifting else GroupConvolution
+            return kind(self.group, inputs, outputs, side, bias=bias)
+
+        self.layers = nn.Sequential()
+        for index in range(6):
+            self.layers.append(convolution(channels if index else in_channels, channels, 3, lifting=index == 0))
+            self.layers.extend([nn.BatchNorm3d(channels), nn.ReLU()])
+            self.layers.append(SpatialPool(2) if index == 1 else nn.Dropout(dropout))
+        self.head = convolution(channels, num_classes, 4)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.forward_head(self.forward_features(images))
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        """The feature before the last convolution: [B, channels, |H|, H′, W′]."""
+        return self.layers(images)
+
+    def forward_head(self, features: Tensor) -> Tensor:
+        return logits_over_poses(self.head(features), "max")

@@ -1,0 +1,168 @@
+"""Attentive group convolutions: every summand is weighed by the place, pose and channel it comes from."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gsa import groups
+from gsa.groups import Group
+from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
+
+__all__ = ["AttentiveConvolution", "FeatureAttention"]
+
+
+class AttentiveConvolution(nn.Module):
+    """Group convolution with attention on its summands (α): over channels and poses, and over positions.
+
+        f(i, h, c, m) = Σ_u W(c, h⁻¹ m, h⁻¹ u) x(c, i + u, m)           for each output channel on its own
+        α_C(h, c, m)  = σ(mlp(mean_i f) + mlp(max_i f)),  mlp = V₂(h⁻¹ m) ∘ relu ∘ V₁(h⁻¹ m) on the channels c
+        α_S(i, h, m)  = σ(Σ_u K(h⁻¹ m, h⁻¹ u) · (mean_c, max_c)(α_C f)(i + u, h, m))
+        y(i, h)       = Σ_c Σ_m (1 − α_C α_S) f
+
+    Every weight is moved by the output pose h with the filter, which keeps the layer exactly equivariant.
+
+    Source: Romero, Bekkers, Tomczak & Hoogendoorn 2020, "full" attention, as their public code evaluates it.
+
+    Args:
+        group: the point group H, or its name; on the grid.
+        in_channels, out_channels, kernel_size: of the convolution, which has no bias and no padding.
+        hidden: width of the channel attention's inner layer.
+        attention_size: odd side of K.
+        lifting: whether the input is an image.
+
+    Shapes:
+        [B, C, H, W] when lifting, else [B, C, |H|, H, W] → [B, C′, |H|, H − k + 1, W − k + 1]; memory is C·|H| times
+        that of the output.
+
+    Raises:
+        ValueError: a group that is not on the grid; a size that is not positive; an even attention_size.
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        hidden: int,
+        attention_size: int = 7,
+        lifting: bool = False,
+    ) -> None:
+        super().__init__()
+        _check_attention(hidden, attention_size)
+        kind = LiftingConvolution if lifting else GroupConvolution
+        self.convolution = kind(group, in_channels, out_channels, kernel_size, bias=False)
+        self.group, poses = self.convolution.group, self.convolution.in_poses
+        self.first = nn.Parameter(torch.empty(out_channels, hidden, in_channels, poses))
+        self.second = nn.Parameter(torch.empty(out_channels, in_channels, hidden, poses))
+        self.spatial = kind(self.group, 2, out_channels, attention_size, bias=False)
+        # Pose h⁻¹ m of every output pose h and input pose m; images have the one.
+        relative = self.group.product[self.group.inverse] if not lifting else torch.zeros(self.group.order, 1).long()
+        self.register_buffer("relative", relative, persistent=False)
+        for weight, inputs in ((self.first, in_channels), (self.second, hidden)):
+            nn.init.uniform_(weight, -1 / math.sqrt(inputs), 1 / math.sqrt(inputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        summands = self._summands(x if x.ndim == 5 else x[:, :, None])
+        attended = summands * self._channels(summands)[..., None, None]
+        mean, largest = attended.mean(1), attended.amax(1)  # [B, M, C′, |H|, H′, W′]
+        # α_S is the same for all channels, so Σ_c α_C α_S f = α_S C mean_c(α_C f).
+        return self.convolution(x) - x.shape[1] * (self._positions(mean, largest) * mean).sum(1)
+
+    def _summands(self, x: Tensor) -> Tensor:
+        """f: [B, C, M, H, W] → [B, C, M, C′, |H|, H′, W′]."""
+        filters = self.convolution.filters()  # [C′, |H|, C, M, k, k]
+        size, inputs = filters.shape[-1], x.shape[1:3]
+        filters = filters.permute(2, 3, 0, 1, 4, 5).reshape(-1, 1, size, size)
+        y = F.conv2d(x.flatten(1, 2), filters, groups=inputs.numel())
+        return y.unflatten(1, (*inputs, self.convolution.out_channels, self.group.order))
+
+    def _channels(self, summands: Tensor) -> Tensor:
+        """α_C: [B, C, M, C′, |H|]."""
+        first, second = self.first[..., self.relative], self.second[..., self.relative]  # [C′, ·, ·, |H|, M]
+
+        def mlp(statistic: Tensor) -> Tensor:
+            inner = torch.einsum("okchm,bcmoh->bkmoh", first, statistic).relu()
+            return torch.einsum("ockhm,bkmoh->bcmoh", second, inner)
+
+        return torch.sigmoid(mlp(summands.mean((-2, -1))) + mlp(summands.amax((-2, -1))))
+
+    def _positions(self, mean: Tensor, largest: Tensor) -> Tensor:
+        """α_S: [B, M, C′, |H|, H′, W′], from the mean and maximum of α_C f over the channels c."""
+        statistics = torch.stack([mean, largest], 4)  # [B, M, C′, |H|, 2, H′, W′]
+        maps = statistics.shape[1:4]
+        filters = self.spatial.filters().permute(3, 0, 1, 2, 4, 5).flatten(0, 2)  # [M·C′·|H|, 2, k, k]
+        y = F.conv2d(statistics.flatten(1, 4), filters, padding=filters.shape[-1] // 2, groups=maps.numel())
+        return torch.sigmoid(y).unflatten(1, maps)
+
+
+class FeatureAttention(nn.Module):
+    """Attention on the input of a group convolution (α_F): over channels and poses, and over positions.
+
+        α_C(c, h) = σ(mlp(mean_i x) + mlp(max_i x)),  mlp = two group convolutions of side 1 with relu between
+        α_S(i, h) = σ(group convolution of (mean_c, max_c)(α_C x))
+        y         = (1 − α_C α_S) x
+
+    On images the mlp has no poses, and the largest over the poses of a lifting convolution stands for α_S's argument.
+
+    Source: Romero, Bekkers, Tomczak & Hoogendoorn 2020, attention on feature maps, as their public code evaluates it.
+
+    Args:
+        group: the point group H, or its name; on the grid.
+        channels: C.
+        hidden: width of the channel attention's inner layer.
+        attention_size: odd side of the spatial attention's filter.
+        dilation: of that filter.
+        lifting: whether the input is an image.
+
+    Shapes:
+        [B, C, H, W] when lifting, else [B, C, |H|, H, W] → the same
+
+    Raises:
+        ValueError: a group that is not on the grid; a size that is not positive; an even attention_size.
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        channels: int,
+        hidden: int,
+        attention_size: int = 7,
+        dilation: int = 1,
+        lifting: bool = False,
+    ) -> None:
+        super().__init__()
+        _check_attention(hidden, attention_size)
+        self.group = groups.group(group)
+        pointwise = groups.group("Z2") if lifting else self.group
+        self.first = GroupConvolution(pointwise, channels, hidden, 1, bias=False)
+        self.second = GroupConvolution(pointwise, hidden, channels, 1, bias=False)
+        kind = LiftingConvolution if lifting else GroupConvolution
+        padding = dilation * (attention_size // 2)
+        self.spatial = kind(self.group, 2, 1, attention_size, padding=padding, dilation=dilation, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        is_image = x.ndim == 4
+        features = x[:, :, None] if is_image else x
+        attended = features * torch.sigmoid(sum(self._mlp(statistic) for statistic in _over_pixels(features)))
+        statistics = torch.cat([attended.mean(1, keepdim=True), attended.amax(1, keepdim=True)], 1)
+        scores = self.spatial(statistics[:, :, 0] if is_image else statistics)
+        if is_image:
+            scores = scores.amax(2, keepdim=True)
+        return (features - attended * torch.sigmoid(scores)).view_as(x)
+
+    def _mlp(self, statistic: Tensor) -> Tensor:
+        return self.second(self.first(statistic).relu())
+
+
+def _over_pixels(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.mean((-2, -1), keepdim=True), x.amax((-2, -1), keepdim=True)
+
+
+def _check_attention(hidden: int, attention_size: int) -> None:
+    if hidden < 1:
+        raise ValueError(f"hidden must be positive, but got {hidden}")
+    if attention_size < 1 or attention_size % 2 == 0:
+        raise ValueError(f"attention_size must be odd, but got {attention_size}")

@@ -1,0 +1,148 @@
+"""Convolutions on the group: the filters are moved by every pose, by a permutation of their entries."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gsa import groups
+from gsa.groups import Group
+
+__all__ = ["GroupConvolution", "LiftingConvolution"]
+
+
+class _Convolution(nn.Module):
+    """Filters of [C′, C, M, k, k] numbers, M = 1 for images and |H| for features, and their |H| moved copies."""
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        in_poses: int,
+        padding: int,
+        dilation: int,
+        bias: bool,
+    ) -> None:
+        super().__init__()
+        self.group = groups.group(group)
+        if not self.group.is_on_grid:
+            raise ValueError(
+                "group convolutions move their filters by permuting pixels, so every element must map the grid to "
+                f"itself: expected Z2, R2, R4 or one of these with M, but got {self.group.name}"
+            )
+        sizes = {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": kernel_size}
+        for name, size in (sizes | {"dilation": dilation}).items():
+            if size < 1:
+                raise ValueError(f"{name} must be positive, but got {size}")
+        if padding < 0:
+            raise ValueError(f"padding must not be negative, but got {padding}")
+        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
+        self.in_poses, self.padding, self.dilation = in_poses, padding, dilation
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, in_poses, kernel_size, kernel_size))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.register_buffer("moved", _moved_entries(self.group, in_poses, kernel_size), persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weights N(0, 2/fan-in), biases 0."""
+        nn.init.normal_(self.weight, std=math.sqrt(2 / self.weight[0].numel()))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def filters(self) -> Tensor:
+        """W(h⁻¹ m, h⁻¹ u) for every output pose h: [C′, |H|, C, M, k, k]."""
+        return self.weight.flatten(2)[:, :, self.moved].movedim(2, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        filters = self.filters().flatten(2, 3).flatten(0, 1)
+        bias = None if self.bias is None else self.bias.repeat_interleave(self.group.order)
+        y = F.conv2d(x.flatten(1, -3), filters, bias, padding=self.padding, dilation=self.dilation)
+        return y.unflatten(1, (self.out_channels, self.group.order))
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.group.name}, {self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"padding={self.padding}, dilation={self.dilation}, bias={self.bias is not None}"
+        )
+
+
+class LiftingConvolution(_Convolution):
+    """Correlation of an image with a filter in every pose.
+
+        y(i, h) = Σ_u W(h⁻¹ u) x(i + u) + b
+
+    Exactly equivariant for groups that map the pixel grid to itself.
+
+    Source: Cohen & Welling 2016.
+
+    Args:
+        group: the point group H, or its name; on the grid (Z2, R2, R4, with or without M).
+        in_channels, out_channels: C, C′.
+        kernel_size: side k of the filter; even sides are centred between pixels.
+        padding: zeros added on every border.
+        dilation: pixels from one entry of the filter to the next.
+        bias: one number for each output channel, shared by its poses.
+
+    Shapes:
+        [B, C, H, W] → [B, C′, |H|, H′, W′] with H′ = H + 2·padding − dilation·(k − 1)
+
+    Raises:
+        ValueError: a group that is not on the grid; a size that is not positive.
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        padding: int = 0,
+        dilation: int = 1,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(group, in_channels, out_channels, kernel_size, 1, padding, dilation, bias)
+
+
+class GroupConvolution(_Convolution):
+    """Correlation of a feature on the group with a filter on the group.
+
+        y(i, h) = Σ_u Σ_m W(h⁻¹ m, h⁻¹ u) x(i + u, m) + b
+
+    Exactly equivariant for groups that map the pixel grid to itself.
+
+    Source: Cohen & Welling 2016.
+
+    Args:
+        group, in_channels, out_channels, kernel_size, padding, dilation, bias: as in `LiftingConvolution`.
+
+    Shapes:
+        [B, C, |H|, H, W] → [B, C′, |H|, H′, W′]
+
+    Raises:
+        ValueError: a group that is not on the grid; a size that is not positive.
+    """
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        padding: int = 0,
+        dilation: int = 1,
+        bias: bool = True,
+    ) -> None:
+        poses = groups.group(group).order
+        super().__init__(group, in_channels, out_channels, kernel_size, poses, padding, dilation, bias)
+
+
+def _moved_entries(group: Group, in_poses: int, kernel_size: int) -> Tensor:
+    """Which entry of a filter stands where once pose h has moved it: int64 [|H|, M, k, k]."""
+    entries = torch.arange(in_poses * kernel_size**2).view(1, 1, in_poses, kernel_size, kernel_size)
+    if in_poses == 1:
+        entries = entries[:, :, 0]
+    moved = [group.act(entries, element)[0, 0] for element in range(group.order)]
+    return torch.stack(moved).view(group.order, in_poses, kernel_size, kernel_size)

@@ -1,0 +1,117 @@
+"""Group convolutions against their definitions written out, and their equivariance."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import gsa
+from gsa.nn import AttentiveConvolution, FeatureAttention, GroupConvolution, LiftingConvolution
+
+GRID_GROUPS = ("Z2", "Z2M", "R2", "R4", "R2M", "R4M")
+
+
+def entry(layer, moved_by, pose, u):
+    """W(h⁻¹ m, h⁻¹ u) for all channels, from the definition: positions are rotated as numbers."""
+    group, half = layer.group, (layer.kernel_size - 1) / 2
+    x, y = u[1] - half, half - u[0]
+    inverse = group.inverse[moved_by]
+    x, y = (group.matrices[inverse] @ torch.tensor([x, y], dtype=torch.float64)).tolist()
+    row, column = round(half - y), round(x + half)
+    return layer.weight[:, :, group.product[inverse, pose] if layer.in_poses > 1 else 0, row, column]
+
+
+def written_out(layer, x):
+    """y(i, h) = Σ_u Σ_m W(h⁻¹ m, h⁻¹ u) x(i + u, m) + b, with loops."""
+    x = F.pad(x, [layer.padding] * 4)
+    x = x if x.ndim == 5 else x[:, :, None]
+    k, step = layer.kernel_size, layer.dilation
+    height, width = (side - step * (k - 1) for side in x.shape[-2:])
+    y = torch.zeros(x.shape[0], layer.out_channels, layer.group.order, height, width)
+    for h in range(layer.group.order):
+        for m in range(layer.in_poses):
+            for row in range(k):
+                for column in range(k):
+                    part = x[:, :, m, step * row : step * row + height, step * column : step * column + width]
+                    y[:, :, h] += torch.einsum("oc,bcij->boij", entry(layer, h, m, (row, column)), part)
+    return y if layer.bias is None else y + layer.bias[:, None, None, None]
+
+
+@pytest.mark.parametrize("options", [{}, {"padding": 1, "bias": False}, {"dilation": 2}, {"kernel_size": 4}])
+@pytest.mark.parametrize("group", GRID_GROUPS)
+@pytest.mark.parametrize("lifting", [True, False])
+def test_the_definition_written_out(group, lifting, options, float64):
+    kind = LiftingConvolution if lifting else GroupConvolution
+    layer = kind(group, 2, 3, **{"kernel_size": 3, **options})
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
+    poses = () if lifting else (layer.group.order,)
+    x = torch.randn(2, 2, *poses, 7, 6)
+    torch.testing.assert_close(layer(x), written_out(layer, x), rtol=1e-12, atol=1e-12)
+
+
+def layers(group, lifting):
+    poses = {"lifting": True} if lifting else {}
+    kind = LiftingConvolution if lifting else GroupConvolution
+    return [
+        kind(group, 3, 2, 3),
+        kind(group, 3, 2, 4, padding=2),
+        AttentiveConvolution(group, 3, 2, 3, hidden=2, attention_size=5, **poses),
+        FeatureAttention(group, 3, 2, attention_size=3, dilation=2, **poses),
+    ]
+
+
+@pytest.mark.parametrize("group", GRID_GROUPS)
+@pytest.mark.parametrize("lifting", [True, False])
+def test_every_layer_is_exactly_equivariant(group, lifting, float64):
+    group = gsa.group(group)
+    x = torch.randn(1, 3, 8, 8) if lifting else torch.randn(1, 3, group.order, 8, 8)
+    for layer in layers(group, lifting):
+        errors = gsa.symmetry.equivariance_error(layer, x, group)
+        assert max(errors.values()) <= 1e-12, layer
+
+
+@pytest.mark.parametrize("attribute", ["relative", "convolution.moved", "spatial.moved"])
+def test_attention_whose_weights_do_not_move_is_caught(attribute, float64):
+    """Planted failure: one of the three sets of weights stays where it is while the pose turns."""
+    layer = AttentiveConvolution("R4", 3, 2, 3, hidden=2, attention_size=5)
+    buffer = layer.get_buffer(attribute)
+    buffer.copy_(buffer[:1].expand_as(buffer).clone())
+    with pytest.raises(AssertionError):
+        gsa.symmetry.assert_equivariant(layer, torch.randn(1, 3, 4, 8, 8), "R4")
+
+
+def test_attention_of_one_half_everywhere_takes_a_quarter(float64):
+    """With its weights at zero every attention is σ(0) = ½, and 1 − ½·½ of the convolution is left."""
+    layer = AttentiveConvolution("R4", 3, 2, 3, hidden=2)
+    for weight in (layer.second, layer.spatial.weight):
+        torch.nn.init.zeros_(weight)
+    x = torch.randn(2, 3, 4, 8, 8)
+    torch.testing.assert_close(layer(x), 0.75 * layer.convolution(x))
+    attention = FeatureAttention("R4", 3, 2)
+    for weight in (attention.second.weight, attention.spatial.weight):
+        torch.nn.init.zeros_(weight)
+    torch.testing.assert_close(attention(x), 0.75 * x)
+
+
+def test_z2_is_an_ordinary_convolution():
+    layer, x = LiftingConvolution("Z2", 3, 2, 3, padding=1), torch.randn(2, 3, 8, 8)
+    torch.testing.assert_close(layer(x)[:, :, 0], F.conv2d(x, layer.weight[:, :, 0], layer.bias, padding=1))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: GroupConvolution("R8", 1, 1, 3), "expected Z2, R2, R4 or one of these with M, but got R8"),
+        (lambda: LiftingConvolution("R4", 1, 0, 3), "out_channels must be positive, but got 0"),
+        (lambda: LiftingConvolution("R4", 1, 1, 3, padding=-1), "padding must not be negative"),
+        (lambda: AttentiveConvolution("R4", 1, 1, 3, hidden=0), "hidden must be positive"),
+        (lambda: FeatureAttention("R4", 1, 1, attention_size=4), "attention_size must be odd, but got 4"),
+    ],
+)
+def test_bad_arguments_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_moved_filters_are_not_stored():
+    assert list(GroupConvolution("R4", 1, 1, 3).state_dict()) == ["weight", "bias"]
