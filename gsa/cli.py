@@ -3,6 +3,7 @@
 gsa-train [key=value …]     the same as  python train.py [key=value …]
 """
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from gsa.models import list_models, preset
 from gsa.training import run
 from gsa.training._config import ConfigError, nearest
+from gsa.training._wandb import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "register", "train"]
 
@@ -29,6 +31,7 @@ def register() -> None:
         del node["in_channels"], node["num_classes"]  # those of the data
         ConfigStore.instance().store(group="model", name=name, node=node)
     OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
+    OmegaConf.register_new_resolver("gsa.wandb_is_out_of_reach", wandb_is_out_of_reach, replace=True, use_cache=True)
 
 
 def train() -> None:
@@ -57,13 +60,17 @@ class RefuseBadConfig(Callback):
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
-    metrics, _ = run.train(config)
+    try:
+        metrics, _ = run.train(config)
+    except Exception:
+        logging.getLogger(__name__).exception("this job has failed")  # into its own folder; a sweep goes on
+        raise
     return metrics.get(config.objective)
 
 
 def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:
     """A resumed run goes on in its own folder: that of checkpoints/last.ckpt."""
-    if train and ckpt_path:
+    if train and ckpt_path and ckpt_path != "auto":
         folder = Path(ckpt_path).absolute().parent
         return str(folder.parent if folder.name == "checkpoints" else folder)
     return new

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy
 import torch
+from filelock import FileLock
 from torch import Tensor
 from torchvision.datasets.utils import download_url
 
@@ -24,6 +25,7 @@ MEMBERS = {
     "mnist_all_rotation_normalized_float_test.amat": 50_000,
 }
 _AGAIN = "delete it, and it will be made again"
+ATTEMPTS = 3
 _BYTES_A_ROW = 785 * 40  # no official row comes near
 
 
@@ -34,24 +36,27 @@ def prepare_archive(root: Path, download: bool = False, md5: str = MD5, members:
         FileNotFoundError: no archive, and `download` is false.
         ValueError: a digest that is not the official one, or a file that is not what it should be, by name and row.
     """
-    pictures_file, labels_file = cache_files(root)
-    if pictures_file.exists() and labels_file.exists():
+    files, archive = cache_files(root), root / ARCHIVE
+    if all(file.exists() for file in files):  # before anything is written: the folder may be read-only
         return
-    archive = root / ARCHIVE
-    if not archive.exists():
-        if not download:
-            raise FileNotFoundError(
-                f"the official archive was not found at {archive}; put it there ({URL}), let it be fetched with "
-                "data.download=true, or use data.source=mnist, digits generated from MNIST"
-            )
-        _fetch(archive, md5)
-    check_digest(archive, md5)
-    pictures, labels = read_archive(archive, members or MEMBERS)
-    for file, array in ((pictures_file, pictures.astype(numpy.float16)), (labels_file, labels.astype(numpy.uint8))):
-        part = file.with_suffix(".part")
-        with part.open("wb") as stream:
-            numpy.save(stream, array, allow_pickle=False)
-        os.replace(part, file)
+    if not archive.exists() and not download:
+        raise FileNotFoundError(
+            f"the official archive was not found at {archive}; put it there ({URL}), let it be fetched with "
+            "data.download=true, or use data.source=mnist, digits generated from MNIST"
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    with FileLock(root / f".{CACHE}.lock"):  # the system takes it back from an owner that has died
+        if all(file.exists() for file in files):  # another process has been faster
+            return
+        if not archive.exists():
+            _fetch(archive, md5)
+        check_digest(archive, md5)
+        pictures, labels = read_archive(archive, members or MEMBERS)
+        for file, array in zip(files, (pictures.astype(numpy.float16), labels.astype(numpy.uint8)), strict=True):
+            part = file.with_suffix(".part")
+            with part.open("wb") as stream:
+                numpy.save(stream, array, allow_pickle=False)
+            os.replace(part, file)
 
 
 def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
@@ -138,10 +143,15 @@ def check_digest(file: Path, md5: str) -> None:
 
 
 def _fetch(archive: Path, md5: str) -> None:
-    """Download to a file of another name, and give it its name once the digest is right."""
-    archive.parent.mkdir(parents=True, exist_ok=True)
+    """Download to a file of another name, and give it its name once the digest is right; three times at most."""
     part = archive.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    download_url(URL, str(archive.parent), filename=part.name)
-    check_digest(part, md5)
-    os.replace(part, archive)
+    for attempt in range(1, ATTEMPTS + 1):
+        part.unlink(missing_ok=True)
+        try:
+            download_url(URL, str(archive.parent), filename=part.name)
+            check_digest(part, md5)
+            os.replace(part, archive)
+            return
+        except (OSError, ValueError) as error:
+            if attempt == ATTEMPTS:
+                raise ValueError(f"{URL} could not be fetched in {ATTEMPTS} attempts; the last one: {error}") from error

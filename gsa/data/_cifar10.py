@@ -27,6 +27,7 @@ class CIFAR10DataModule(PictureDataModule):
     name = "cifar10"
     source = "official files"
     num_classes = 10
+    classes = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
     in_channels = 3
     image_size = 32
     mean = (0.4914, 0.4822, 0.4465)  # of the 50 000 training pictures

@@ -63,6 +63,11 @@ class ImageFolderDataModule(PictureDataModule):
         """Number of folders under train."""
         return len(self._classes("train"))
 
+    @property
+    def classes(self) -> list[str]:
+        """Names of the folders under train."""
+        return self._classes("train")
+
     def load(self) -> dict[str, Dataset]:
         classes = self._classes("train")
         named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()

@@ -29,6 +29,7 @@ class PCamDataModule(PictureDataModule):
     name = "pcam"
     source = "official files"
     num_classes = 2
+    classes = ("no tumour", "tumour")
     in_channels = 3
     image_size = 96
     mean = (0.7008, 0.5384, 0.6916)  # of the training patches

@@ -73,20 +73,66 @@ class PictureDataModule(lightning.LightningDataModule):
             self.parts[part] = Pictures(dataset, self.mean, self.std, augmentation, self.seed)
 
     def train_dataloader(self) -> DataLoader:
-        # Workers look ahead before Lightning tells the sampler its epoch, which is not 0 in a resumed run.
-        epoch = self.trainer.fit_loop.epoch_progress.current.processed if self.trainer else 0
-        order = EpochOrder(len(self.parts["train"]), self.seed, epoch)
-        return self._loader("train", batch_size=self.batch_size, sampler=order, drop_last=True)
+        rank, world = self._rank()
+        if self.batch_size % world:
+            raise ValueError(
+                f"batch_size is that of the whole run and must be divisible by its {world} processes, "
+                f"but got {self.batch_size}"
+            )
+        order = EpochOrder(len(self.parts["train"]), self.seed, *self._place(), self.batch_size, rank, world)
+        return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:
-        return self._loader("val", batch_size=max(self.batch_size, 100))
+        return self._share_of("val")
 
     def test_dataloader(self) -> DataLoader:
-        return self._loader("test", batch_size=max(self.batch_size, 100))
+        return self._share_of("test")
 
     def describe(self) -> dict[str, str | int]:
         """What a report says of the data; sizes of the parts once they are loaded."""
         return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
+
+    def pictures(self) -> dict[str, str | int | list]:
+        """What a trained network has to know to be shown other pictures, in plain values."""
+        return {
+            "data": self.name,
+            "in_channels": self.in_channels,
+            "image_size": self.image_size,
+            "num_classes": self.num_classes,
+            "mean": [float(value) for value in self.mean],
+            "std": [float(value) for value in self.std],
+            "classes": list(self.classes),
+        }
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """Names of the labels."""
+        return [str(label) for label in range(self.num_classes)]
+
+    def _place(self) -> tuple[int, int]:
+        """Epoch and pictures of it that have been seen: not 0, 0 in a resumed run.
+
+        Workers look ahead before Lightning tells the sampler its epoch, and Lightning leaves the skipping to us.
+        """
+        if self.trainer is None:
+            return 0, 0
+        loop = self.trainer.fit_loop
+        batches = loop.epoch_loop.batch_progress.current.processed
+        seen = batches * self.batch_size
+        limit = self.trainer.limit_train_batches
+        in_epoch = len(self.parts["train"]) // self.batch_size
+        in_epoch = min(in_epoch, limit) if isinstance(limit, int) else int(in_epoch * limit)
+        return loop.epoch_progress.current.processed, seen if batches < in_epoch else 0
+
+    def _rank(self) -> tuple[int, int]:
+        """Which of how many processes this is."""
+        return (0, 1) if self.trainer is None else (self.trainer.global_rank, self.trainer.world_size)
+
+    def _share_of(self, part: str) -> DataLoader:
+        """Every picture in one of the processes, and in one only."""
+        rank, world = self._rank()
+        batch_size = max(self.batch_size // world, 100)
+        return self._loader(part, batch_size=batch_size, sampler=range(rank, len(self.parts[part]), world))
 
     def _loader(self, part: str, **options) -> DataLoader:
         workers = self.num_workers
@@ -135,21 +181,45 @@ class Pictures(Dataset):
 class EpochOrder(Sampler):
     """Every index once, in an order that is a function of (seed, epoch); yields (epoch, index).
 
-    Lightning tells the epoch before each one begins.
+    Cut into batches, without a last one that is not full; each process is given its share of every batch. Lightning
+    tells the epoch before each one begins.
+
+    Args:
+        length: number of indices.
+        seed: of the order.
+        epoch: the first one.
+        seen: indices of the first epoch that are left out, because a run that is resumed in its midst has seen them.
+        batch_size: of all processes together.
+        rank, world: which of how many processes this is.
     """
 
-    def __init__(self, length: int, seed: int, epoch: int = 0) -> None:
-        self.length, self.seed, self.epoch = length, seed, epoch
+    def __init__(
+        self,
+        length: int,
+        seed: int,
+        epoch: int = 0,
+        seen: int = 0,
+        batch_size: int = 1,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self.length, self.seed, self.epoch = length // batch_size * batch_size, seed, epoch
+        self.resumed, self.seen = epoch, seen
+        self.batch_size, self.rank, self.world = batch_size, rank, world
+        self._all = length
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return self.length
+        return self.length // self.world
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        order = numpy.random.default_rng((self.seed, self.epoch)).permutation(self.length)
-        yield from ((self.epoch, index) for index in order.tolist())
+        order = numpy.random.default_rng((self.seed, self.epoch)).permutation(self._all).tolist()
+        first = self.seen if self.epoch == self.resumed else 0
+        for start in range(first, self.length, self.batch_size):
+            for index in order[start + self.rank : start + self.batch_size : self.world]:
+                yield self.epoch, index
 
 
 def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where: str) -> TensorDataset:

@@ -14,12 +14,14 @@ from hydra.utils import instantiate
 from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
-from torch import nn
+from torch import Tensor, nn
 
 from gsa.training._callbacks import History, SeededSteps
 from gsa.training._checkpoints import SafeCheckpointIO
 from gsa.training._classifier import Classifier
 from gsa.training._config import ConfigError, refuse_bad_keys
+from gsa.training._survival import FiniteSteps, SaveOnSignal
+from gsa.training._wandb import Dashboard, complete_wandb
 
 __all__ = ["Parts", "build", "check"]
 
@@ -35,8 +37,17 @@ class Parts:
     network: nn.Module
     classifier: Classifier
     history: History
+    listener: SaveOnSignal
     best: ModelCheckpoint | None  # what kept the best epoch
     trainer: lightning.Trainer
+
+    def logits(self, raw: Tensor) -> Tensor:
+        """The network on pictures as they were read: [B, C, H, W] in [0, 1] → [B, num_classes]."""
+        return self.network(self.normalised(raw))
+
+    def normalised(self, raw: Tensor) -> Tensor:
+        """Pictures as the network takes them, where it is and in its precision."""
+        return self.data.parts["test"].normalise(raw).to(next(self.network.parameters()))
 
 
 def check(config: DictConfig) -> None:
@@ -83,12 +94,18 @@ def build(config: DictConfig, log: bool = True) -> Parts:
         network.compile(mode=None if config.compile is True else config.compile)
     plain = OmegaConf.to_container(config, resolve=True)
     classifier = Classifier(network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain})
-    history = History()
-    callbacks: list[Callback] = [SeededSteps(config.seed), history]
+    history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints")
+    callbacks: list[Callback] = [
+        SeededSteps(config.seed),
+        FiniteSteps(),
+        history,
+        Dashboard(),
+    ]
     if config.ema is not None:
         callbacks.append(EMAWeightAveraging(decay=config.ema))
+    callbacks.append(listener)  # saves what the others have made of the step
     callbacks += [_make(node) for node in (config.callbacks or {}).values()]
-    loggers = [_make(node) for node in (config.logger or {}).values()] if log else []
+    loggers = [_make(complete_wandb(node, config)) for node in (config.logger or {}).values()] if log else []
     if not loggers:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
     best = next((c for c in callbacks if isinstance(c, ModelCheckpoint) and c.monitor), None)
@@ -98,7 +115,7 @@ def build(config: DictConfig, log: bool = True) -> Parts:
         logger=loggers or False,
         plugins=[SafeCheckpointIO()],
     )
-    return Parts(data, network, classifier, history, best, trainer)
+    return Parts(data, network, classifier, history, listener, best, trainer)
 
 
 def _make(node: DictConfig, **more: Any) -> Any:

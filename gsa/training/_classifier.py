@@ -55,6 +55,10 @@ class Classifier(lightning.LightningModule):
     def test_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
         self._step("test", batch)
 
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
+        checkpoint["pictures"] = self.trainer.datamodule.pictures()
+
     def on_test_epoch_start(self) -> None:
         self.confusion.reset()
 
@@ -68,7 +72,15 @@ class Classifier(lightning.LightningModule):
             self.confusion.update(logits, labels)
         shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
         for name, value in ((f"{part}/loss", loss), (f"{part}/accuracy", accuracy)):
-            self.log(name, value, on_step=False, on_epoch=True, prog_bar=name == shown, batch_size=len(labels))
+            self.log(
+                name,
+                value,
+                on_step=False,
+                on_epoch=True,
+                prog_bar=name == shown,
+                batch_size=len(labels),
+                sync_dist=name.endswith("loss"),  # accuracies do it themselves
+            )
         return loss
 
     def configure_optimizers(self):

@@ -16,7 +16,7 @@ PICTURES = 64  # turned to every angle
 
 
 def draw_gallery(folder: Path, report: dict, parts: Parts, confusion: Tensor | None) -> None:
-    """learning, angles, orbit, encodings, confusion and symmetry .png, as far as there is something to draw.
+    """learning, angles, orbit, encodings, attention, confusion and symmetry .png, as far as there is something to draw.
 
     Args:
         folder: where they go.
@@ -24,12 +24,9 @@ def draw_gallery(folder: Path, report: dict, parts: Parts, confusion: Tensor | N
         parts: of the run, with the trained network.
         confusion: counts of the test, [K, K]; None where nothing was tested.
     """
-    network, test = parts.network.eval(), parts.data.parts["test"]
-    pictures, labels = test.first(PICTURES)
-
-    def classify(raw: Tensor) -> Tensor:  # turning brings zeros into the corners: black before normalisation
-        return network(test.normalise(raw))
-
+    network = parts.network.eval()
+    pictures, labels = parts.data.parts["test"].first(PICTURES)
+    classify = parts.logits  # of raw pictures: the zeros that turning brings into the corners are black
     figures = {
         "angles": viz.draw_angles(classify, pictures, labels, group("R24")),
         "symmetry": viz.draw_errors(report["equivariance_error_before"], report["equivariance_error"]),
@@ -41,10 +38,13 @@ def draw_gallery(folder: Path, report: dict, parts: Parts, confusion: Tensor | N
     lifting = next((module for module in network.modules() if getattr(module, "lifts", False)), None)
     if lifting is not None:
         figures["orbit"] = viz.draw_orbit(
-            pictures[0], lambda raw: lifting(test.normalise(raw)), {"logits": classify}, measured_group(network)
+            pictures[0], lambda raw: lifting(parts.normalised(raw)), {"logits": classify}, measured_group(network)
         )
         with torch.no_grad():
             spatial = lifting.acted_encoding(*pictures.shape[-2:])
+            maps = lifting.attention(parts.normalised(pictures[:1]))[0].mean(0)  # over heads: [|H|, H, W, U, V]
         figures["encodings"] = viz.draw_encodings(spatial, lifting.group)
+        row, column = divmod(int(pictures[0].mean(0).argmax()), pictures.shape[-1])  # the brightest pixel
+        figures["attention"] = viz.draw_attention(pictures[0], maps[:, row, column], (row, column), lifting.group)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=110)

@@ -14,7 +14,7 @@ _KNOWN = (
     "The `?srun`? command is available",
     "Experiment logs directory .* exists",  # a resumed run goes on in its own folder
     "Checkpoint directory .* exists",
-    "You requested to overfit but enabled train dataloader shuffling",
+    "You requested to overfit but enabled (train|val) dataloader shuffling",
     "You're resuming from a checkpoint that ended before the epoch ended",
 )
 

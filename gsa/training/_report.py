@@ -112,10 +112,11 @@ def _used(parts: Parts) -> dict[str, int]:
         "val": sum(trainer.num_val_batches),
         "test": sum(trainer.num_test_batches),
     }
+    world = trainer.world_size  # batch_size is that of all processes together
     sizes = {
         "train": loaders.batch_size,
-        "val": loaders.val_dataloader().batch_size,
-        "test": loaders.test_dataloader().batch_size,
+        "val": loaders.val_dataloader().batch_size * world,
+        "test": loaders.test_dataloader().batch_size * world,
     }
     return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
 

@@ -15,9 +15,12 @@ from rich.syntax import Syntax
 from gsa.training._build import Parts, build, check
 from gsa.training._checkpoints import read_checkpoint
 from gsa.training._config import ConfigError
+from gsa.training._folder import chosen_metrics, finished_report, refuse_other_network, where_it_stands, write_config
 from gsa.training._gallery import draw_gallery
 from gsa.training._quiet import quiet
+from gsa.training._ranks import is_first_rank, other_ranks
 from gsa.training._report import describe_run, measured_group, summary, symmetry_of, write_json
+from gsa.training._wandb import show_report
 
 __all__ = ["train"]
 
@@ -38,36 +41,63 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
         ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read.
     """
     check(config)
+    folder = Path(config.output_dir)
+    if config.ckpt_path == "auto":
+        if (finished := finished_report(config, folder)) is not None:
+            print(f"finished already: {folder}")
+            return chosen_metrics(finished), {"report": finished, "folder": folder}
+        config.ckpt_path = where_it_stands(folder)
     if config.seed is None:
         config.seed = torch.seed() % 2**32
-    folder = Path(config.output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
     resolved = OmegaConf.to_yaml(config, resolve=True)
-    (folder / "config.yaml").write_text(resolved)
-    rich.print(Syntax(resolved, "yaml", background_color="default"))
+    if is_first_rank():
+        write_config(resolved, folder)
+        rich.print(Syntax(resolved, "yaml", background_color="default"))
     with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
         parts = build(config)
         _read_inputs(config, parts)
-        before = _symmetry(parts)
-        metrics = _fit(config, parts)
-        confusion = _test(config, parts, metrics)
-        report = describe_run(config, parts, metrics, before, _symmetry(parts))
-        write_json(report, folder)
-        if config.report:
-            draw_gallery(folder, report, parts, confusion)
-    (folder / "report.txt").write_text(summary(report) + "\n")
-    print(f"\n{summary(report)}\nreport       {folder}")
-    objects = {
-        "data": parts.data,
-        "network": parts.network,
-        "classifier": parts.classifier,
-        "trainer": parts.trainer,
-        "history": parts.history.rows,
-        "report": report,
-        "folder": folder,
-    }
+        with other_ranks(parts.trainer, folder):
+            metrics, before, confusion = _train_and_test(config, parts)
+        objects = {
+            "data": parts.data,
+            "network": parts.network,
+            "classifier": parts.classifier,
+            "trainer": parts.trainer,
+            "history": parts.history.rows,
+            "folder": folder,
+        }
+        if is_first_rank():
+            objects["report"] = _report(config, parts, metrics, before, confusion, folder)
     return metrics, objects
+
+
+def _train_and_test(config: DictConfig, parts: Parts) -> tuple[dict[str, float], dict, torch.Tensor | None]:
+    """What all processes of a run do together."""
+    before = _symmetry(parts)
+    try:
+        metrics = _fit(config, parts)
+        return metrics, before, _test(config, parts, metrics)
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
+        size, device = config.data.batch_size, parts.trainer.strategy.root_device
+        raise MemoryError(
+            f"out of memory on {device} with data.batch_size={size} ({str(error).splitlines()[0]}): "
+            f"data.batch_size={size // 2} trainer.accumulate_grad_batches=2 takes the same steps with half of it"
+        ) from error
+
+
+def _report(config: DictConfig, parts: Parts, metrics: dict, before: dict, confusion, folder: Path) -> dict[str, Any]:
+    """report.json, report.txt and the pictures."""
+    report = describe_run(config, parts, metrics, before, _symmetry(parts))
+    if config.report:
+        draw_gallery(folder, report, parts, confusion)
+    show_report(parts.trainer, report, folder, _wants_artifacts(config))
+    (folder / "report.txt").write_text(summary(report) + "\n")
+    write_json(report, folder)  # the last, because it says that the run is finished
+    print(f"\n{summary(report)}\nreport       {folder}")
+    return report
 
 
 def _read_inputs(config: DictConfig, parts: Parts) -> None:
@@ -76,23 +106,17 @@ def _read_inputs(config: DictConfig, parts: Parts) -> None:
         parts.data.prepare_data()
         parts.data.setup()
         if config.ckpt_path is not None:
-            read_checkpoint(config.ckpt_path)
+            refuse_other_network(read_checkpoint(config.ckpt_path), config)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 
 
 def _symmetry(parts: Parts) -> dict[str, dict]:
     """The equivariance error of the network on the first test pictures."""
-    test = parts.data.parts["test"]
-    pictures, _ = test.first(PICTURES)
-    device = next(parts.network.parameters()).device
-
-    def logits(raw):
-        return parts.network(test.normalise(raw).to(device))
-
+    pictures, _ = parts.data.parts["test"].first(PICTURES)
     training = parts.network.training
     parts.network.eval()
-    errors = symmetry_of(logits, pictures, measured_group(parts.network))
+    errors = symmetry_of(parts.logits, pictures, measured_group(parts.network))
     parts.network.train(training)
     return errors
 
@@ -102,7 +126,8 @@ def _fit(config: DictConfig, parts: Parts) -> dict[str, float]:
     trainer, chosen = parts.trainer, config.ckpt_path
     metrics = {}
     if config.train:
-        trainer.fit(parts.classifier, parts.data, ckpt_path=config.ckpt_path, weights_only=True)
+        with parts.listener.listening():
+            trainer.fit(parts.classifier, parts.data, ckpt_path=config.ckpt_path, weights_only=True)
         if trainer.interrupted:
             raise KeyboardInterrupt
         chosen = None
@@ -126,6 +151,10 @@ def _test(config: DictConfig, parts: Parts, metrics: dict[str, float]) -> torch.
     (scores,) = parts.trainer.test(parts.classifier, parts.data, verbose=False)
     metrics["test/accuracy"] = scores["test/accuracy"]
     return parts.classifier.confusion.compute().cpu()
+
+
+def _wants_artifacts(config: DictConfig) -> bool:
+    return any(node.get("log_model") for node in (config.logger or {}).values())
 
 
 @contextmanager

@@ -1,10 +1,19 @@
 """Pictures; matplotlib is imported when one is drawn."""
 
 from gsa.viz._angles import draw_angles
+from gsa.viz._attention import draw_attention
 from gsa.viz._confusion import draw_confusion
 from gsa.viz._encodings import draw_encodings
 from gsa.viz._errors import draw_errors
 from gsa.viz._learning import draw_learning
 from gsa.viz._orbit import draw_orbit
 
-__all__ = ["draw_angles", "draw_confusion", "draw_encodings", "draw_errors", "draw_learning", "draw_orbit"]
+__all__ = [
+    "draw_angles",
+    "draw_attention",
+    "draw_confusion",
+    "draw_encodings",
+    "draw_errors",
+    "draw_learning",
+    "draw_orbit",
+]

@@ -1,9 +1,13 @@
 """The official archive in its layout, everything that can be wrong with it, and the generated split."""
 
 import hashlib
+import http.server
 import math
 import os
 import random
+import subprocess
+import sys
+import threading
 import zipfile
 
 import numpy
@@ -42,6 +46,11 @@ def official(edit=None):
     return members
 
 
+def visible(folder):
+    """Names of the files but for the lock."""
+    return {file.name for file in folder.iterdir() if not file.name.endswith(".lock")}
+
+
 def test_the_archive_is_read_in_order_and_kept_compactly(tmp_path):
     md5 = write(tmp_path, official())
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
@@ -49,7 +58,7 @@ def test_the_archive_is_read_in_order_and_kept_compactly(tmp_path):
     _, pixels, expected = rows(12)
     torch.testing.assert_close(pictures[:12].double(), torch.from_numpy(pixels).view(-1, 1, 28, 28), atol=3e-4, rtol=0)
     assert labels[:12].tolist() == expected.tolist() and pictures.shape == (17, 1, 28, 28)
-    assert {f.name for f in tmp_path.iterdir()} == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy"}
+    assert visible(tmp_path) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy"}
     (tmp_path / amat.ARCHIVE).unlink()
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)  # the cache is enough
 
@@ -74,7 +83,7 @@ def test_a_wrong_digest_is_refused_before_anything_is_read(tmp_path):
     write(tmp_path, official())
     with pytest.raises(ValueError, match=f"MD5 should be {amat.MD5}, but is"):
         amat.prepare_archive(tmp_path, members=ROWS)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert visible(tmp_path) == {amat.ARCHIVE}
 
 
 def test_without_the_archive_it_says_what_to_do(tmp_path):
@@ -82,14 +91,92 @@ def test_without_the_archive_it_says_what_to_do(tmp_path):
         RotMNISTDataModule(tmp_path).prepare_data()
 
 
-def test_a_download_that_is_not_the_archive_never_gets_its_name(tmp_path, monkeypatch):
-    def fetch(url, folder, filename):
-        (tmp_path / filename).write_bytes(b"half of it")
+class Server:
+    """A local server that sends a file, all of it or half."""
 
-    monkeypatch.setattr(amat, "download_url", fetch)
-    with pytest.raises(ValueError, match="not the official file"):
-        amat.prepare_archive(tmp_path, download=True)
-    assert not (tmp_path / amat.ARCHIVE).exists()
+    def __init__(self, content, whole_from):
+        self.requests = 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(handler):
+                self.requests += 1
+                handler.send_response(200)
+                handler.send_header("Content-Length", str(len(content)))
+                handler.end_headers()
+                handler.wfile.write(content if self.requests >= whole_from else content[: len(content) // 2])
+
+            def log_message(handler, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/{amat.ARCHIVE}"
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("whole_from", [4, 99])
+def test_a_download_that_is_cut_is_tried_again_and_never_gets_its_name(tmp_path, monkeypatch, whole_from):
+    source, root = tmp_path / "source", tmp_path / "root"
+    source.mkdir()
+    md5 = write(source, official())
+    with Server((source / amat.ARCHIVE).read_bytes(), whole_from) as server:
+        monkeypatch.setattr(amat, "URL", server.url)
+        if whole_from < 99:
+            amat.prepare_archive(root, download=True, md5=md5, members=ROWS)
+            assert amat.ARCHIVE in visible(root)
+        else:
+            with pytest.raises(ValueError, match="could not be fetched in 3 attempts"):
+                amat.prepare_archive(root, download=True, md5=md5, members=ROWS)
+            assert visible(root) <= {"mnist_rotation_new.part"}
+    assert server.requests <= 2 * amat.ATTEMPTS  # each attempt asks for redirections first
+
+
+PREPARE = """
+import sys
+from pathlib import Path
+from gsa.data import _amat as amat
+root, md5, rows = Path(sys.argv[1]), sys.argv[2], dict(zip(amat.MEMBERS, (12, 5)))
+read = amat.read_archive
+def told(*arguments):
+    print("prepares", flush=True)
+    import time; time.sleep(2)
+    return read(*arguments)
+amat.read_archive = told
+amat.prepare_archive(root, md5=md5, members=rows)
+"""
+
+
+@pytest.mark.parametrize("first_dies", [False, True])
+def test_one_process_prepares_the_others_wait_and_a_dead_one_is_no_obstacle(tmp_path, first_dies):
+    md5 = write(tmp_path, official())
+    command = [sys.executable, "-c", PREPARE, str(tmp_path), md5]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert first.stdout.readline() == "prepares\n"
+    second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if first_dies:
+        first.kill()
+    first.communicate()
+    told, _ = second.communicate(timeout=60)
+    assert second.returncode == 0 and told.count("prepares") == (1 if first_dies else 0)
+    assert amat.read_cache(tmp_path, rows=17)[0].shape == (17, 1, 28, 28)
+
+
+def test_a_prepared_folder_that_is_read_only_is_enough(tmp_path, monkeypatch):
+    md5 = write(tmp_path, official())
+    amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
+
+    def refuse(*arguments):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(amat, "FileLock", refuse)  # the first thing that would be written
+    amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
 
 
 def set_number(name, row, column, text):
@@ -124,7 +211,7 @@ def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, edit, message):
     md5 = write(root, official(edit))
     with pytest.raises(ValueError, match=message):
         amat.prepare_archive(root, md5=md5, members=ROWS)
-    assert [f.name for f in root.iterdir()] == [amat.ARCHIVE] and [f.name for f in tmp_path.iterdir()] == ["inner"]
+    assert visible(root) == {amat.ARCHIVE} and [f.name for f in tmp_path.iterdir()] == ["inner"]
 
 
 class Canary:

@@ -1,12 +1,17 @@
 """No checkpoint runs code, none is written by halves, and damage is named."""
 
+import hashlib
+import io
 import os
 import pickle
+import random
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from gsa.training import SafeCheckpointIO, read_checkpoint, train
+from gsa.training import SafeCheckpointIO, read_checkpoint, train, write_checkpoint
 
 GOOD = {"state_dict": {"w": torch.arange(1000.0)}, "epoch": 3, "hyper_parameters": {"run": {"seed": 0}}}
 
@@ -33,9 +38,10 @@ def poisoned(where, canary):
 def test_a_checkpoint_with_code_is_refused_in_training_and_testing(small, tmp_path, where, plain_pickle):
     canary, file = tmp_path / "canary", tmp_path / "bad.ckpt"
     if plain_pickle:
-        file.write_bytes(pickle.dumps(poisoned(where, canary)))
+        content = pickle.dumps(poisoned(where, canary))
+        file.write_bytes(content + b"\nsha256:" + hashlib.sha256(content).hexdigest().encode())
     else:
-        torch.save(poisoned(where, canary), file)
+        write_checkpoint(poisoned(where, canary), file)  # whole, and with a digest that is right
     with pytest.raises(ValueError, match="bad.ckpt (holds more than|is not a whole)"):
         read_checkpoint(file)
     for overrides in (["train=true"], ["train=false"]):
@@ -57,33 +63,65 @@ def test_what_is_written_is_what_is_read(tmp_path):
     assert [f.name for f in file.parent.iterdir()] == ["a.ckpt"]
 
 
-def test_a_failed_save_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_was_needed(tmp_path, monkeypatch):
     file = tmp_path / "a.ckpt"
-    SafeCheckpointIO().save_checkpoint(GOOD, file)
+    write_checkpoint(GOOD, file)
     before = file.read_bytes()
 
-    def full(checkpoint, stream):
-        stream.write(b"half of it")
+    def full(handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(torch, "save", full)
-    with pytest.raises(OSError, match="No space left"):
-        SafeCheckpointIO().save_checkpoint(GOOD, file)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=rf"No space left on device: {file} needs {len(before):,} bytes, .* as it was"):
+        write_checkpoint(GOOD, file)
     assert file.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("keep", [0, 10, 500, 3000])
 def test_a_cut_checkpoint_is_named(tmp_path, keep):
     file = tmp_path / "a.ckpt"
-    torch.save(GOOD, file)
+    write_checkpoint(GOOD, file)
     file.write_bytes(file.read_bytes()[:keep])
-    with pytest.raises(ValueError, match="a.ckpt"):
+    with pytest.raises(ValueError, match="a.ckpt is not a whole checkpoint"):
         read_checkpoint(file)
+
+
+def test_a_single_flipped_bit_anywhere_is_noticed_or_harmless(tmp_path):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint(GOOD, file)
+    whole, chance = file.read_bytes(), random.Random(0)
+    for place in [*(chance.randrange(8 * len(whole)) for _ in range(200)), 8 * len(whole) - 3]:
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        file.write_bytes(bytes(damaged))
+        with pytest.raises(ValueError, match="expected the digest [0-9a-f]+.*, but got [0-9a-f]{64}|its digest"):
+            read_checkpoint(file)
+    trusting = torch.load(io.BytesIO(bytes(whole[: whole.rindex(b"\nsha256:")])), weights_only=True)
+    assert torch.equal(trusting["state_dict"]["w"], GOOD["state_dict"]["w"])
+    flipped = bytearray(whole)
+    flipped[whole.index(torch.arange(1000.0).numpy().tobytes()) + 2001] ^= 4
+    read = torch.load(io.BytesIO(bytes(flipped)), weights_only=True)  # the plant: unnoticed without the digest
+    assert not torch.equal(read["state_dict"]["w"], GOOD["state_dict"]["w"])
+
+
+def test_a_kill_in_the_midst_of_saving_leaves_the_old_checkpoint(tmp_path):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint(GOOD, file)
+    script = (
+        "import os, sys, torch\nfrom gsa.training import write_checkpoint\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), 9)\n"
+        "write_checkpoint({'state_dict': {}, 'epoch': 9}, sys.argv[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(file)])
+    assert done.returncode == -9 and (tmp_path / ".a.ckpt.part").exists()
+    assert read_checkpoint(file)["epoch"] == 3
+    write_checkpoint({**GOOD, "epoch": 4}, file)
+    assert read_checkpoint(file)["epoch"] == 4 and not (tmp_path / ".a.ckpt.part").exists()
 
 
 def test_other_files_are_not_checkpoints(tmp_path):
     file = tmp_path / "a.ckpt"
-    torch.save({"weights": torch.zeros(1)}, file)
+    write_checkpoint({"weights": torch.zeros(1)}, file)
     with pytest.raises(ValueError, match="has no state_dict"):
         read_checkpoint(file)
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):

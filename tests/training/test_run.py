@@ -33,7 +33,7 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     assert report["used"] == {"train": 4 * 16, "val": 200, "test": 397}
     errors = report["equivariance_error"]
     assert [e["exact"] for e in errors.values()] == [True] * 4 and max(e["error"] for e in errors.values()) < 1e-5
-    pictures = {"learning", "angles", "orbit", "encodings", "confusion", "symmetry"}
+    pictures = {"learning", "angles", "orbit", "encodings", "attention", "confusion", "symmetry"}
     assert {p.stem for p in folder.glob("*.png")} == pictures
     assert (folder / "csv" / "version_0" / "metrics.csv").exists() and (folder / "config.yaml").exists()
     assert "digits_r4_sa" in (folder / "report.txt").read_text()
@@ -130,6 +130,7 @@ def test_testing_only_gives_what_training_gave(small, tmp_path):
 
 @pytest.mark.parametrize("extra", [
     ("trainer.precision=bf16-mixed",),
+    ("trainer.precision=64-true", "report=true"),
     ("trainer.accumulate_grad_batches=2", "trainer.gradient_clip_val=1.0"),
     ("debug=fast_dev_run",),
     ("debug=overfit", "trainer.max_epochs=2"),

@@ -64,3 +64,14 @@ def test_the_orbit_of_a_larger_group_is_thinned_out(name, group, columns):
     figure = viz.draw_orbit(torch.rand(1, 12, 12), network.lifting, {"logits": network}, gsa.group(group))
     rows = 1 + network.group.order + 1
     assert len(figure.axes) == columns * rows
+
+
+def test_attention_has_a_panel_for_each_pose_on_its_pixel():
+    group = gsa.group("R4")
+    attention = torch.rand(4, 5, 5)
+    figure = viz.draw_attention(torch.rand(1, 9, 9), attention, (2, 6), group)
+    assert len(figure.axes) == 4
+    for axis, weights in zip(figure.axes, attention, strict=True):
+        _, window = axis.images
+        assert torch.equal(torch.tensor(window.get_array().tolist()), weights)
+        assert list(window.get_extent()) == [3.5, 8.5, 4.5, -0.5]  # five pixels, the sixth column in their midst

@@ -1,0 +1,143 @@
+"""What lets a run outlive a signal, and what stops it before numbers that are not numbers reach its weights."""
+
+import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.utilities import rank_zero_info
+from torch import Tensor, nn
+
+__all__ = ["FiniteSteps", "NotFinite", "SaveOnSignal", "Stopped"]
+
+
+class Stopped(SystemExit):
+    """The run was asked to stop by a signal, has saved itself, and ends the process with the code that shells expect.
+
+    Attributes:
+        code: 128 + the number of the signal.
+        checkpoint: what `ckpt_path=` goes on from.
+    """
+
+    def __init__(self, number: int, checkpoint: Path) -> None:
+        super().__init__(128 + number)
+        self.checkpoint = checkpoint
+
+    def __str__(self) -> str:
+        return f"stopped by {signal.Signals(self.code - 128).name}; go on with  ckpt_path={self.checkpoint}"
+
+
+class SaveOnSignal(Callback):
+    """On Ctrl-C or SIGTERM, saves after the step at hand and stops; a second signal stops at once.
+
+    Args:
+        dirpath: folder of last.ckpt.
+    """
+
+    def __init__(self, dirpath: str) -> None:
+        self.checkpoint = Path(dirpath) / "last.ckpt"
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While inside, signals are noted here. Around the whole of `fit`: Lightning puts back what it found."""
+        self.received = None
+        try:
+            self._before = {n: signal.signal(n, self._receive) for n in (signal.SIGINT, signal.SIGTERM)}
+        except ValueError:  # not the main thread, which alone may listen
+            self._before = {}
+        before = dict(self._before)
+        try:
+            yield
+        finally:
+            self._before = before
+            self._restore()
+
+    def _receive(self, number: int, frame: Any) -> None:
+        self._restore()
+        self.received = number
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.strategy.reduce_boolean_decision(self.received is not None, all=False):
+            trainer.save_checkpoint(self.checkpoint)
+            stopped = Stopped(self.received or signal.SIGTERM, self.checkpoint)  # or another process was told
+            rank_zero_info(str(stopped))
+            raise stopped
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+
+class NotFinite(ArithmeticError):
+    """Losses or gradients were not finite for several steps in a row."""
+
+
+class FiniteSteps(Callback):
+    """Leaves out a step whose loss or gradients are not finite, and ends the run after several in a row.
+
+    Args:
+        patience: how many in a row end it.
+
+    Raises:
+        ValueError: a patience that is not positive.
+    """
+
+    def __init__(self, patience: int = 3) -> None:
+        if patience < 1:
+            raise ValueError(f"patience must be at least 1, but got {patience}")
+        self.patience, self.in_a_row = patience, 0
+        self._batch: Any = None
+
+    def on_train_batch_start(self, trainer: lightning.Trainer, module, batch: Any, index: int) -> None:
+        self._batch = batch
+
+    def on_before_optimizer_step(self, trainer: lightning.Trainer, module, optimizer) -> None:
+        if getattr(trainer.precision_plugin, "scaler", None) is not None:
+            return  # which does the same, and needs to
+        gradients = [p.grad for p in module.parameters() if p.grad is not None]
+        if not gradients or math.isfinite(torch.stack(torch._foreach_norm(gradients)).sum()):
+            self.in_a_row = 0
+            return
+        self.in_a_row += 1
+        wrong = next(name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
+        for parameter in module.parameters():
+            parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
+        if self.in_a_row == self.patience:
+            raise NotFinite(
+                f"{self.patience} steps in a row were not finite, the last being step {trainer.global_step} of epoch "
+                f"{trainer.current_epoch}: {self._first_bad(module.network) or f'the gradient of {wrong}'}. The "
+                "weights are those before them; try a lower optimizer.lr, a longer scheduler.warmup, or "
+                "trainer.gradient_clip_val=1"
+            )
+
+    def _first_bad(self, network: nn.Module) -> str | None:
+        """The first module in the order of the forward pass whose output is not finite."""
+        bad: list[str] = []
+
+        def note(name: str):
+            def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+                if isinstance(output, Tensor) and not _is_finite(output):
+                    bad.append(f"the output of {name or 'the network'} ({type(module).__name__})")
+
+            return hook
+
+        hooks = [module.register_forward_hook(note(name)) for name, module in network.named_modules()]
+        try:
+            with torch.no_grad():
+                network(self._batch[0])
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return bad[0] if bad else None
+
+
+def _is_finite(x: Tensor) -> bool:
+    return bool(x.isfinite().all())

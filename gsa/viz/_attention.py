@@ -1,0 +1,42 @@
+"""What one pixel attends to, in every pose."""
+
+from torch import Tensor
+
+from gsa.groups import Group
+
+__all__ = ["draw_attention"]
+
+
+def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], group: Group):
+    """The attention of one pixel on the picture around it, one panel a pose.
+
+    Args:
+        image: [C, H, W] in [0, 1].
+        attention: [|H|, U, V], weights on the window centred on the pixel.
+        pixel: its row and column.
+        group: H.
+
+    Returns:
+        A matplotlib figure.
+    """
+    from matplotlib.figure import Figure
+
+    columns = min(group.order, 8)
+    rows = -(-group.order // columns)
+    figure = Figure(figsize=(1.6 * columns + 0.3, 1.8 * rows + 0.2), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
+    reach_down, reach_right = (side / 2 for side in attention.shape[1:])
+    row, column = pixel
+    window = (column - reach_right, column + reach_right, row + reach_down, row - reach_down)
+    most = attention.max().item()
+    for axis in axes:
+        axis.set_axis_off()
+    for pose in range(group.order):
+        axis = axes[pose]
+        axis.imshow(image.movedim(0, -1).squeeze(-1).numpy(force=True), cmap="gray", vmin=0, vmax=1)
+        axis.imshow(attention[pose].numpy(force=True), cmap="inferno", vmin=0, vmax=most, alpha=0.6, extent=window)
+        axis.plot(column, row, "c+", markersize=8)
+        axis.set_xlim(-0.5, image.shape[-1] - 0.5)
+        axis.set_ylim(image.shape[-2] - 0.5, -0.5)
+        axis.set_title(f"pose {group.describe(pose)}", fontsize=9)
+    return figure

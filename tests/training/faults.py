@@ -1,0 +1,37 @@
+"""Callbacks that make one process of a run fail, and one that says what every process trains."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from lightning.pytorch.callbacks import Callback
+
+
+class FailAt(Callback):
+    """In the second epoch, one rank raises, is killed, or hangs."""
+
+    def __init__(self, how: str, rank: int) -> None:
+        self.how, self.rank = how, rank
+
+    def on_train_batch_start(self, trainer, module, batch, index) -> None:
+        if (trainer.current_epoch, index, trainer.global_rank) == (1, 1, self.rank):
+            if self.how == "raise":
+                raise RuntimeError("planted: this rank has failed")
+            if self.how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(600)
+
+
+class TellConfig(Callback):
+    """Every rank writes the hyperparameters that it trains with."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def on_fit_start(self, trainer, module) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        told = {"lr": trainer.optimizers[0].param_groups[0]["initial_lr"], "seed": module.hparams["run"]["seed"]}
+        name = f"{trainer.global_rank}-{os.getpid()}-{time.time_ns()}.json"
+        (self.folder / name).write_text(json.dumps(told))

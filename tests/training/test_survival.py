@@ -1,0 +1,185 @@
+"""Runs outlive signals, skip steps that are not finite, and go on where they stood."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import gsa
+from gsa.training import NotFinite, Stopped, read_checkpoint, train
+from tests.training.test_run import DROPOUT, outcome
+
+ROOT = Path(gsa.__file__).parent.parent
+
+
+def act_in(patch, epoch, index, action):
+    """Do something once while a run is in the midst of a step."""
+    ours = gsa.training.Classifier.training_step
+
+    def step(module, batch, batch_index):
+        if (module.trainer.current_epoch, batch_index) == (epoch, index):
+            patch.undo()
+            action(module)
+        return ours(module, batch, batch_index)
+
+    patch.setattr("gsa.training.Classifier.training_step", step)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("extra", [(), ("data.num_workers=2",)])
+def test_a_run_that_is_told_to_stop_saves_and_is_resumed_in_mid_epoch(small, number, extra):
+    options = (*DROPOUT, *extra, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]")
+    weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])
+    before = signal.getsignal(number)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped) as stopped:
+        act_in(patch, 1, 1, lambda module: os.kill(os.getpid(), number))
+        train(small(*options, folder="parts"))
+    assert stopped.value.code == 128 + number and signal.getsignal(number) == before
+    last = stopped.value.checkpoint
+    assert read_checkpoint(last)["global_step"] == 6
+    torch.manual_seed(99)
+    resumed, rows_too, accuracy_too = outcome(train(small(*options, f"ckpt_path='{last}'", folder="parts"))[1])
+    assert [name for name in weights if not torch.equal(resumed[name], weights[name])] == []
+    assert accuracy_too == accuracy and len(rows_too) == len(rows)
+    # of the training part of the epoch that was cut in two, metrics hold what came after the cut
+    assert [row["val/loss"] for row in rows_too] == [row["val/loss"] for row in rows]
+
+
+def test_the_command_ends_with_the_code_of_the_signal_and_a_second_one_ends_it_at_once(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py"), "model=digits_z2_sa", "callbacks=quiet", "report=false",
+               "trainer.accelerator=cpu", f"hydra.run.dir={tmp_path / 'run'}"]  # fmt: skip
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    text = process.communicate()[0].decode()
+    assert process.returncode == 143
+    assert "stopped by SIGTERM; go on with  ckpt_path=" in text and "Traceback" not in text
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_steps_that_are_not_finite_are_left_out_and_end_the_run(small, tmp_path, value):
+    config = small("trainer.max_epochs=3", "trainer.limit_train_batches=6")
+    seen = []
+
+    def backward(module, loss):
+        if module.trainer.current_epoch == 1:
+            loss = loss * value
+            seen.append([p.detach().clone() for p in module.parameters()])
+        loss.backward()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gsa.training.Classifier.backward", backward)
+        with pytest.raises(NotFinite, match="3 steps in a row were not finite, .* of epoch 1: the gradient of network"):
+            train(config)
+    assert len(seen) == 3 and all(torch.equal(a, b) for a, b in zip(seen[0], seen[2], strict=True))
+    for name in ("best", "last"):
+        state = read_checkpoint(tmp_path / "run" / "checkpoints" / f"{name}.ckpt")["state_dict"]
+        assert all(value.isfinite().all() for value in state.values())
+
+
+def test_a_single_step_that_is_not_finite_does_not_end_the_run(small):
+    def backward(module, loss):
+        (loss * float("nan") if module.trainer.global_step == 1 and not done else loss).backward()
+        done.append(module.trainer.global_step == 1)
+
+    done = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gsa.training.Classifier.backward", backward)
+        _, objects = train(small("trainer.max_epochs=1", "trainer.limit_train_batches=4"))
+    assert all(p.isfinite().all() for p in objects["network"].parameters())
+
+
+def test_the_first_bad_module_is_named(small):
+    def spoil(module):
+        torch.nn.init.constant_(module.network.lifting.query.weight if hasattr(module.network.lifting, "query")
+                                else next(module.network.lifting.parameters()), float("nan"))  # fmt: skip
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(NotFinite, match=r"the output of lifting"):
+        act_in(patch, 0, 1, spoil)
+        train(small("trainer.max_epochs=1", "trainer.limit_train_batches=6"))
+
+
+def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
+    options = (*DROPOUT, "trainer.max_epochs=2", "ckpt_path=auto")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        act_in(patch, 1, 0, lambda module: os.kill(os.getpid(), signal.SIGTERM))
+        train(small(*options))
+    assert "starting anew" in capsys.readouterr().out
+    metrics, _ = train(small(*options))
+    assert "going on from" in capsys.readouterr().out
+    checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    written = checkpoint.stat().st_mtime_ns
+    again, objects = train(small(*options))
+    assert "finished already" in capsys.readouterr().out and again == metrics
+    assert checkpoint.stat().st_mtime_ns == written and objects["report"]["epochs"] == 2
+    with pytest.raises(ValueError, match=r"other values of trainer.max_epochs: choose another folder"):
+        train(small(*DROPOUT, "trainer.max_epochs=3", "ckpt_path=auto"))
+
+
+def test_auto_passes_over_damage_and_says_so(small, tmp_path, capsys):
+    options = ("trainer.max_epochs=2", "ckpt_path=auto")
+    train(small(*options))
+    folder = tmp_path / "run"
+    (folder / "report.json").unlink()
+    last = folder / "checkpoints" / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:-1000])
+    train(small(*options))
+    text = capsys.readouterr().out
+    assert "passed over" in text and "last.ckpt is not a whole checkpoint" in text and "going on from" in text
+    assert json.loads((folder / "report.json").read_text())["epochs"] == 2
+
+
+@pytest.mark.parametrize("field, value", [("group", "Z2M"), ("num_heads", 2), ("neighbourhood", 5), ("form", "summed")])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_path, field, value, training):
+    train(small("trainer.max_epochs=1", folder="first"))
+    path = tmp_path / "first" / "checkpoints" / "last.ckpt"
+    with pytest.raises(ValueError, match=rf"another network; .* {field} \(.* there, {value!r} here\)"):
+        train(small(f"model.{field}={value}", f"ckpt_path='{path}'", f"train={training}".lower(), folder="second"))
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(small, tmp_path):
+    (tmp_path / "run").write_text("a file where the folder should be")
+    with pytest.raises(ValueError, match="output_dir must be a folder that can be written to"):
+        train(small())
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"),
+                                   RuntimeError("DefaultCPUAllocator: can't allocate memory")])  # fmt: skip
+def test_out_of_memory_says_what_to_do(small, error):
+    def fail(module):
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(MemoryError, match="data.batch_size=8 trainer.accum"):
+        act_in(patch, 0, 1, fail)
+        train(small("data.batch_size=16"))
+
+
+class Dies(torch.utils.data.Dataset):
+    """A worker that is killed while it loads."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        if torch.utils.data.get_worker_info() is not None and index == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.dataset[index]
+
+
+def test_a_worker_that_dies_ends_the_run(small, monkeypatch):
+    load = gsa.data.DigitsDataModule.load
+    monkeypatch.setattr(gsa.data.DigitsDataModule, "load", lambda m: {k: Dies(v) for k, v in load(m).items()})
+    with pytest.raises(RuntimeError, match="DataLoader worker .* (killed|exited)"):
+        train(small("data.num_workers=1", batches=75))
