@@ -12,6 +12,7 @@ print(gsa.symmetry.assert_equivariant(lifting, images, group))
 from gsa import encodings, groups, models, nn, ops, symmetry
 from gsa.groups import Group, group
 from gsa.models import create_model, list_models
+from gsa.saved import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "group",
     "groups",
     "list_models",
+    "load",
     "models",
     "nn",
     "ops",

@@ -27,7 +27,9 @@ ARROWS = {
     "viz": {"groups", "symmetry"},
     "training": {"groups", "symmetry", "viz"},  # networks and data are injected by Hydra
     "cli": {"models", "training"},
-    "__init__": {"groups", "encodings", "ops", "nn", "models", "symmetry"},
+    "saved": {"models", "training"},
+    "command": {"groups", "models", "saved", "symmetry"},
+    "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 
 
