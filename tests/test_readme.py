@@ -27,6 +27,7 @@ def test_files_it_names_exist():
 
 def test_networks_it_names_are_those_of_the_package():
     named = set()
-    for data, groups in re.findall(r"`([a-z0-9]+)_\{([\w,]+)\}_sa`", README):
-        named |= {f"{data}_{group}_sa" for group in groups.split(",")}
+    for data, groups, kind in re.findall(r"`([a-z0-9]+)_\{([\w,]+)\}_(sa|cnn)`", README):
+        named |= {f"{data}_{group}_{kind}" for group in groups.split(",")}
+    named |= set(re.findall(r"`([a-z0-9]+_vit)`", README))
     assert named == set(gsa.list_models())

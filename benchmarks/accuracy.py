@@ -1,0 +1,236 @@
+"""A table of the papers: every row trained, selected on validation, tested once; our figures beside the published.
+
+    python benchmarks/accuracy.py --table rotmnist                              # the papers' recipes: GPU days
+    python benchmarks/accuracy.py --table rotmnist --rows r4_sa r4_cnn --seeds 3 -- recipe=fast trainer=gpu
+    python benchmarks/accuracy.py --table rotmnist --quick -- data.source=mnist data.root=path/to/folder/with/MNIST
+
+What follows -- are overrides of train.py for every row. Every row and seed is a run of train.py in a folder of its own
+below multirun/accuracy; called again, finished runs are kept and unfinished ones go on. With --budget, no run begins
+after so many minutes, and those at work are stopped and saved.
+
+--quick is the shortened table: few rows, the fast recipe, few epochs of few pictures and 5 000 of the test pictures,
+the same for all. Each row gets the same search: every rate of --rates for half the epochs, with a seed of its own and
+without the test set; the best on validation is then trained with all seeds.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+from _machine import RESULTS, describe, save
+from published import PUBLISHED, QUICK
+from table import spread
+
+ROOT = Path(__file__).parent.parent
+SEARCH_SEED = 1000
+QUICK_OVERRIDES = (
+    "recipe=fast",
+    "trainer.limit_train_batches=125",
+    "trainer.limit_test_batches=50",
+    "report=false",
+    "callbacks=quiet",
+)
+
+
+@dataclass
+class Run:
+    """One job of train.py."""
+
+    experiment: str
+    folder: Path
+    overrides: tuple[str, ...]
+
+    @property
+    def report(self) -> dict | None:
+        file = self.folder / "report.json"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    def claim(self) -> None:
+        """Make the folder this run's own.
+
+        Raises:
+            SystemExit: it holds a run with other overrides.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file, wanted = self.folder / "overrides.json", list(self.overrides)
+        if not file.exists():
+            file.write_text(json.dumps(wanted))
+        elif (found := json.loads(file.read_text())) != wanted:
+            raise SystemExit(
+                f"a folder holds one run: expected {self.folder} to be of {' '.join(wanted)}, but it is of "
+                f"{' '.join(found)}; give another --folder"
+            )
+
+    def start(self, threads: int) -> subprocess.Popen:
+        command = [sys.executable, str(ROOT / "train.py"), f"experiment={self.experiment}", *self.overrides]
+        command += [f"hydra.run.dir={self.folder}", "ckpt_path=auto"]
+        with (self.folder / "output.txt").open("a") as output:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            )
+
+
+def finish(runs: list[Run], jobs: int, deadline: float) -> None:
+    """Run them all, several at once; stop and save what is at work when the time is up.
+
+    Raises:
+        SystemExit: a run failed, or the time is up; the next call goes on.
+    """
+    for run in runs:
+        run.claim()
+    waiting, working, failed = deque(runs), {}, []
+    threads = max((os.cpu_count() or 1) // jobs, 1)
+    while waiting or working:
+        while waiting and len(working) < jobs and time.monotonic() < deadline:
+            run = waiting.popleft()
+            print(f"{time.strftime('%H:%M:%S')}  {run.folder}", flush=True)
+            working[run.start(threads)] = run
+        for process in [p for p in working if p.poll() is not None]:
+            run = working.pop(process)
+            if process.returncode:
+                failed.append(run)
+        if time.monotonic() >= deadline:
+            for process in working:
+                process.send_signal(signal.SIGTERM)
+            for process in working:
+                process.wait()
+            raise SystemExit(f"the time is up, {len(waiting) + len(working)} runs are left: the same command goes on")
+        time.sleep(1)
+    if failed:
+        raise SystemExit("failed: " + ", ".join(str(run.folder / "output.txt") for run in failed))
+
+
+def rows_of(options: argparse.Namespace) -> list[str]:
+    """The experiments of the table that were asked for."""
+    table = PUBLISHED[options.table]
+    if options.rows:
+        wanted = [name for name in table if name in options.rows or name.split("/")[1] in options.rows]
+        known = {name.split("/")[1] for name in table} | table.keys()
+        if unknown := [row for row in options.rows if row not in known]:
+            raise SystemExit(f"{', '.join(unknown)} is no row of {options.table}; the rows are {', '.join(table)}")
+        return wanted
+    return list(QUICK.get(options.table, table) if options.quick else table)
+
+
+def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> dict[str, float]:
+    """The best rate of every row, on validation, with half the epochs and another seed."""
+    runs = {
+        (row, rate): Run(
+            row,
+            options.folder / row / f"search_{rate}",
+            (*overrides(options, options.epochs // 2), f"optimizer.lr={rate}", f"seed={SEARCH_SEED}", "test=false"),
+        )
+        for row in rows
+        for rate in options.rates
+    }
+    finish(list(runs.values()), options.jobs, deadline)
+    scores = {key: run.report["val_accuracy"] for key, run in runs.items()}
+    for row in rows:
+        found = ", ".join(f"{rate}: {100 * scores[row, rate]:.1f} %" for rate in options.rates)
+        print(f"{row}: validation by rate {found}", flush=True)
+    return {row: max(options.rates, key=lambda rate: scores[row, rate]) for row in rows}
+
+
+def seeded(options: argparse.Namespace, row: str, seed: int, rate: float | None) -> Run:
+    """The training of a row that counts, with the rate of the search or of the recipe."""
+    if rate is None:
+        return Run(row, options.folder / row / f"seed_{seed}", (*overrides(options, options.epochs), f"seed={seed}"))
+    found = (*overrides(options, options.epochs), f"optimizer.lr={rate}", f"seed={seed}")
+    return Run(row, options.folder / row / f"seed_{seed}_rate_{rate}", found)
+
+
+def overrides(options: argparse.Namespace, epochs: int) -> tuple[str, ...]:
+    if not options.quick:
+        return tuple(options.overrides)
+    return (*QUICK_OVERRIDES, f"trainer.max_epochs={epochs}", *options.overrides)
+
+
+def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates: dict[str, float]) -> str:
+    """One line a row."""
+    first = next(iter(reports.values()))[0]
+    split, used = first["split"], first["used"]
+    lines = [
+        f"{first['data']['name']} ({first['data']['source']}), {split['train']} / {split['val']} / {split['test']} "
+        f"pictures for training / validation / test, {used['test']} of the last looked at; weights chosen on "
+        "validation; mean ± standard deviation over seeds. The published figures are of the official splits and full "
+        "trainings, chosen on the test set.",
+        "",
+        "| row | parameters | epochs × pictures | rate | validation, % | test, % | published, % | seconds | seeds |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row, runs in reports.items():
+        published = PUBLISHED[options.table][row]
+        cells = [row, f"{runs[0]['parameters']:,}", f"{runs[0]['epochs']} × {runs[0]['used']['train']}"]
+        scores = (spread([r[f"{part}_accuracy"] for r in runs]) for part in ("val", "test"))
+        cells += [rates.get(row, "recipe"), *scores]
+        cells += ["" if published is None else published, f"{sum(r['train_seconds'] for r in runs) / len(runs):.0f}"]
+        cells.append(", ".join(str(r["seed"]) for r in runs))
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def draw(reports: dict[str, list[dict]], name: str) -> None:
+    """Validation accuracy against epochs, the mean over seeds and its range."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+    for row, runs in reports.items():
+        curves = [[100 * epoch["val/accuracy"] for epoch in run["history"]] for run in runs]
+        epochs = range(1, min(map(len, curves)) + 1)
+        at_each = [[curve[epoch - 1] for curve in curves] for epoch in epochs]
+        (line,) = axis.plot(epochs, [sum(values) / len(values) for values in at_each], "o-", markersize=3, label=row)
+        axis.fill_between(epochs, *zip(*((min(v), max(v)) for v in at_each), strict=True), alpha=0.2,
+                          color=line.get_color())  # fmt: skip
+    axis.set(xlabel="epoch", ylabel="validation accuracy, %")
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+
+
+def main(options: argparse.Namespace) -> None:
+    name = f"accuracy_{options.table}" + ("_quick" if options.quick else "")
+    options.folder = options.folder or Path("multirun") / name
+    deadline = time.monotonic() + 60 * options.budget
+    rows = rows_of(options)
+    rates = searched(options, rows, deadline) if options.quick else {}
+    runs = {row: [seeded(options, row, seed, rates.get(row)) for seed in range(options.seeds)] for row in rows}
+    finish([run for of_row in runs.values() for run in of_row], options.jobs, deadline)
+    reports = {row: [run.report for run in of_row] for row, of_row in runs.items()}
+    text = markdown(options, reports, rates)
+    print(text)
+    save(name, " ".join(["python benchmarks/accuracy.py", *sys.argv[1:]]), text)
+    data = {"command": sys.argv[1:], "machine": describe(), "rates": rates, "reports": reports}
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1))
+    draw(reports, name)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", choices=tuple(PUBLISHED), default="rotmnist")
+    parser.add_argument("--rows", nargs="+", metavar="ROW", help="some of the table's, such as r4_sa")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--budget", type=float, default=float("inf"), metavar="MINUTES")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each with its share of the cores")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--epochs", type=int, default=4, help="of --quick, of 2 000 pictures each")
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.005, 0.0125, 0.03], help="of --quick's search")
+    parser.add_argument("--folder", type=Path, help="of the runs")
+    arguments = sys.argv[1:]
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:cut])
+    options.overrides = arguments[cut + 1 :]
+    main(options)

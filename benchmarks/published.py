@@ -1,0 +1,55 @@
+"""Test accuracies that the papers give, in percent: experiment → figure, None where there is none.
+
+Romero & Cordonnier 2021, whose tables quote the convolutional rows from Romero et al. 2020. The published code of the
+former picks the best epoch on the test set; figures of `accuracy.py` are picked on a validation split.
+"""
+
+__all__ = ["PUBLISHED", "QUICK"]
+
+PUBLISHED: dict[str, dict[str, float | None]] = {
+    "rotmnist": {
+        "rotmnist/z2_sa": 96.37,
+        "rotmnist/r4_sa": 97.46,
+        "rotmnist/r8_sa": 97.90,
+        "rotmnist/r12_sa": 97.97,
+        "rotmnist/r16_sa": 97.66,
+        "rotmnist/z2_cnn": 94.97,
+        "rotmnist/r4_cnn": 98.21,
+        "rotmnist/alpha_r4_cnn": 98.31,
+        "rotmnist/vit": None,
+    },
+    "cifar10": {
+        "cifar10/z2_sa": 82.3,
+        "cifar10/z2m_sa": 83.72,
+        "cifar10/z2_cnn": 90.56,
+        "cifar10/vit": None,
+    },
+    "pcam": {
+        "pcam/z2_sa": 83.04,
+        "pcam/r4_sa": 83.44,
+        "pcam/r8_sa": 83.58,
+        "pcam/r4m_sa": 84.76,
+        "pcam/z2_cnn": 84.07,
+        "pcam/r4_cnn": 87.55,
+        "pcam/r4m_cnn": 88.36,
+        "pcam/alpha_f_r4_cnn": 88.66,
+        "pcam/alpha_f_r4m_cnn": 89.12,
+        "pcam/vit": None,
+    },
+    "neighbourhood": {
+        "rotmnist/r4_sa_3x3": 96.56,
+        "rotmnist/r4_sa_5x5": 97.49,
+        "rotmnist/r4_sa_7x7": 97.33,
+        "rotmnist/r4_sa_9x9": 97.42,
+        "rotmnist/r4_sa_11x11": 97.17,
+        "rotmnist/r4_sa_15x15": 96.89,
+        "rotmnist/r4_sa_19x19": 96.86,
+        "rotmnist/r4_sa_23x23": 97.05,
+        "rotmnist/r4_sa_global": 96.81,
+    },
+}
+
+# Rows that two cores train within the hour.
+QUICK: dict[str, tuple[str, ...]] = {
+    "rotmnist": ("rotmnist/z2_sa", "rotmnist/r4_sa", "rotmnist/z2_cnn", "rotmnist/r4_cnn", "rotmnist/alpha_r4_cnn"),
+}
