@@ -4,6 +4,7 @@ gsa list
 gsa predict PICTURE … --checkpoint RUN
 gsa check --checkpoint RUN
 gsa export --checkpoint RUN --to FOLDER
+gsa dashboard ENTITY/PROJECT
 """
 
 import argparse
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, ModuleNotFoundError) as error:
         print(f"gsa: {error}", file=sys.stderr)
         return 2
 
@@ -86,6 +87,22 @@ def write(options: argparse.Namespace) -> int:
     return 0
 
 
+def save_dashboard(options: argparse.Namespace) -> int:
+    """A workspace for our runs on wandb, for people with an account."""
+    import wandb
+
+    from gsa.training.dashboard import dashboard
+
+    entity, slash, project = options.project.partition("/")
+    if not (entity and slash and project) or "/" in project:
+        raise ValueError(f"the project must be given as ENTITY/PROJECT, but got {options.project!r}")
+    try:
+        print(dashboard(entity, project).save().url)
+    except wandb.errors.Error as error:
+        raise ValueError(f"wandb did not take it: {error}") from error
+    return 0
+
+
 def _read_picture(path: Path, saved: Saved) -> Tensor:
     """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
     from PIL import Image, UnidentifiedImageError
@@ -120,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
             added.add_argument("--to", type=Path, required=True, metavar="FOLDER")
             added.add_argument("--program", action="store_true", help="a torch.export program as well")
         added.add_argument("--checkpoint", type=Path, required=True, help="folder of a run, checkpoint, or export")
+    command("dashboard", save_dashboard).add_argument("project", metavar="ENTITY/PROJECT")
     return parser
 
 

@@ -4,10 +4,12 @@ import json
 
 import pytest
 import torch
+import wandb
 from torchvision.utils import save_image
 
 import gsa
 from gsa import command
+from gsa.hub import HubNetwork
 from gsa.saved import export, read
 from gsa.training import read_checkpoint, train, write_checkpoint
 from tests.training.conftest import SMALL
@@ -89,6 +91,29 @@ def test_a_damaged_export_is_refused(run, tmp_path):
         gsa.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         gsa.load(tmp_path / "nowhere")
+
+
+def test_a_run_goes_to_the_hub_format_and_back(run, tmp_path):
+    HubNetwork.of_run(run[0]).save_pretrained(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} >= {"config.json", "model.safetensors"}
+    found = HubNetwork.from_pretrained(tmp_path)
+    images = torch.rand(2, 1, 12, 12)
+    assert torch.equal(found(images), gsa.load(run[0])(images))
+    assert found.pictures["data"] == "digits" and found.network.group.name == "R4"
+
+
+@pytest.mark.filterwarnings("ignore")  # of what wandb-workspaces stands on
+def test_a_dashboard_needs_an_entity_and_an_account(capsys, monkeypatch):
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    assert command.main(["dashboard", "me"]) == 2
+    assert "ENTITY/PROJECT, but got 'me'" in capsys.readouterr().err
+    monkeypatch.setattr("wandb_workspaces.workspaces.Workspace.save", refuse)
+    assert command.main(["dashboard", "me/gsa"]) == 2
+    assert "wandb did not take it: nobody is logged in" in capsys.readouterr().err
+
+
+def refuse(workspace):
+    raise wandb.errors.UsageError("nobody is logged in")
 
 
 def test_the_command_lists_networks(capsys):

@@ -28,7 +28,8 @@ ARROWS = {
     "training": {"groups", "symmetry", "viz"},  # networks and data are injected by Hydra
     "cli": {"models", "training"},
     "saved": {"models", "training"},
-    "command": {"groups", "models", "saved", "symmetry"},
+    "hub": {"models", "saved"},
+    "command": {"groups", "models", "saved", "symmetry", "training"},
     "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 

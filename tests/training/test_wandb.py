@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from omegaconf import OmegaConf
 import gsa
 from gsa.training import train
 from gsa.training._wandb import complete_wandb
+from gsa.training.dashboard import PICTURES, dashboard
 from tests.training.conftest import SMALL
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -50,7 +52,7 @@ def test_an_offline_run_holds_what_a_dashboard_shows(offline):
                 "symmetry/before/worst_exact"):  # fmt: skip
         assert key in history, key
     assert float(history["symmetry/after/worst_exact"]) < 1e-5
-    for picture in ("attention", "orbit", "confusion", "angles", "encodings", "learning", "symmetry"):
+    for picture in PICTURES:
         names = [value for key, value in history.items() if key.startswith(f"pictures/{picture}.path")]
         assert names and (run / "files" / names[0]).is_file(), picture
     config = json.dumps(of_type(records, "config"))
@@ -63,6 +65,9 @@ def test_an_offline_run_holds_what_a_dashboard_shows(offline):
     assert about["display_name"] == "digits_r4_sa-seed0" and about["job_type"] == "train"
     assert about["run_group"].startswith("digits_r4_sa-") and set(about["tags"]) == {"digits", "R4"}
     assert of_type(records, "artifact")
+    shown = json.loads(dashboard("me", "gsa")._to_model().model_dump_json())
+    wanted = set(re.findall(r"(?:train|val|test|symmetry|system|pictures)/[a-z_/]+", json.dumps(shown)))
+    assert len(wanted) > 15 and not [name for name in wanted if not any(key.startswith(name) for key in history)]
 
 
 def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):

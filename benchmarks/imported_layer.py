@@ -1,0 +1,112 @@
+"""A torchvision network before and after its convolutions are replaced by layers of ours: accuracy and equivariance.
+
+    python benchmarks/imported_layer.py
+
+ResNet-18 on scikit-learn's digits, each turned at random, in frames of 17×17. Both networks get the same training; the
+weights that are best on validation are tested once.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from tempfile import TemporaryDirectory
+
+import lightning
+from _machine import save
+from lightning.pytorch.callbacks import ModelCheckpoint
+from table import spread
+from torch import Tensor, nn
+from torch.optim import AdamW
+from torchvision.models import resnet18
+
+import gsa
+from gsa.data import DigitsDataModule
+from gsa.symmetry import equivariance_error
+from gsa.training import Classifier, warmup_cosine
+
+SIZE = 17  # → 9 → 5 → 3 → 2: strides of 2 on odd sides lose no symmetry
+
+
+class PosedAttention(nn.Module):
+    """[B, C, H, W] → [B, C′, H′, W′]: attention in every pose, the strongest kept; turns with its input."""
+
+    def __init__(self, group: str, in_channels: int, out_channels: int, stride: int) -> None:
+        super().__init__()
+        self.attention = gsa.nn.LiftingSelfAttention(group, in_channels, out_channels, neighbourhood=3)
+        self.stride = stride
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.attention(images).max(dim=2).values
+        return features[..., :: self.stride, :: self.stride]  # of an odd side, this keeps both ends
+
+
+def replace_convolutions(module: nn.Module, group: str) -> nn.Module:
+    """Put attention where a convolution looks at more than one pixel; in place."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.Conv2d) and child.kernel_size != (1, 1):
+            setattr(module, name, PosedAttention(group, child.in_channels, child.out_channels, child.stride[0]))
+        else:
+            replace_convolutions(child, group)
+    return module
+
+
+def before() -> nn.Module:
+    """ResNet-18 as torchvision has it, but for a first convolution for small grey pictures."""
+    network = resnet18(num_classes=10)
+    network.conv1 = nn.Conv2d(1, 64, kernel_size=3, padding=1, bias=False)
+    return network
+
+
+def after() -> nn.Module:
+    """The same with attention that turns with its input."""
+    return replace_convolutions(before(), "R4")
+
+
+def measure(make: Callable[[], nn.Module], seed: int, epochs: int, rate: float) -> dict[str, float]:
+    """Train, choose on validation, test once; and the change of the trained logits under quarter turns."""
+    lightning.seed_everything(seed, verbose=False)
+    data = DigitsDataModule(batch_size=32, seed=seed, size=SIZE)
+    classifier = Classifier(make(), 10, partial(AdamW, lr=rate, weight_decay=0.01), warmup_cosine)
+    with TemporaryDirectory() as folder:
+        best = ModelCheckpoint(folder, monitor="val/accuracy", mode="max", save_weights_only=True)
+        trainer = lightning.Trainer(max_epochs=epochs, callbacks=[best], logger=False, gradient_clip_val=1.0)
+        start = time.perf_counter()
+        trainer.fit(classifier, data)
+        seconds = time.perf_counter() - start
+        (scores,) = trainer.test(classifier, data, ckpt_path="best", verbose=False)
+    pictures, _ = next(iter(data.test_dataloader()))
+    return {
+        "parameters": sum(p.numel() for p in classifier.parameters()),
+        "val": float(best.best_model_score),
+        "test": scores["test/accuracy"],
+        "error": max(equivariance_error(classifier.network.eval(), pictures, "R4").values()),
+        "seconds": seconds,
+    }
+
+
+def main(options: argparse.Namespace) -> None:
+    lines = [
+        "| network | parameters | validation, % | test, % | logits change under a quarter turn | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, make in (("torchvision's resnet18", before), ("its 3×3 convolutions replaced", after)):
+        runs = [measure(make, seed, options.epochs, options.rate) for seed in range(options.seeds)]
+        cells = [name, f"{runs[0]['parameters']:,}", *(spread([run[part] for run in runs]) for part in ("val", "test"))]
+        cells += [f"{max(run['error'] for run in runs):.1e}", f"{sum(run['seconds'] for run in runs) / len(runs):.0f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    lines += [
+        "",
+        f"Mean ± standard deviation over {options.seeds} seeds; {options.epochs} epochs, rate {options.rate}.",
+    ]
+    save("imported_layer", " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=0.001)
+    main(parser.parse_args())
