@@ -21,10 +21,9 @@ class _Convolution(nn.Module):
         in_channels: int,
         out_channels: int,
         kernel_size: int,
-        in_poses: int,
-        padding: int,
-        dilation: int,
-        bias: bool,
+        padding: int = 0,
+        dilation: int = 1,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.group = groups.group(group)
@@ -40,11 +39,14 @@ class _Convolution(nn.Module):
         if padding < 0:
             raise ValueError(f"padding must not be negative, but got {padding}")
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
-        self.in_poses, self.padding, self.dilation = in_poses, padding, dilation
-        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, in_poses, kernel_size, kernel_size))
+        self.in_poses, self.padding, self.dilation = self._poses_of_the_input(), padding, dilation
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, self.in_poses, kernel_size, kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.register_buffer("moved", _moved_entries(self.group, in_poses, kernel_size), persistent=False)
+        self.register_buffer("moved", _moved_entries(self.group, self.in_poses, kernel_size), persistent=False)
         self.reset_parameters()
+
+    def _poses_of_the_input(self) -> int:
+        raise NotImplementedError
 
     def reset_parameters(self) -> None:
         """Weights N(0, 2/fan-in), biases 0."""
@@ -93,17 +95,8 @@ class LiftingConvolution(_Convolution):
         ValueError: a group that is not on the grid; a size that is not positive.
     """
 
-    def __init__(
-        self,
-        group: Group | str,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        padding: int = 0,
-        dilation: int = 1,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(group, in_channels, out_channels, kernel_size, 1, padding, dilation, bias)
+    def _poses_of_the_input(self) -> int:
+        return 1
 
 
 class GroupConvolution(_Convolution):
@@ -125,18 +118,8 @@ class GroupConvolution(_Convolution):
         ValueError: a group that is not on the grid; a size that is not positive.
     """
 
-    def __init__(
-        self,
-        group: Group | str,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        padding: int = 0,
-        dilation: int = 1,
-        bias: bool = True,
-    ) -> None:
-        poses = groups.group(group).order
-        super().__init__(group, in_channels, out_channels, kernel_size, poses, padding, dilation, bias)
+    def _poses_of_the_input(self) -> int:
+        return self.group.order
 
 
 def _moved_entries(group: Group, in_poses: int, kernel_size: int) -> Tensor:
