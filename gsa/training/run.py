@@ -126,10 +126,13 @@ def _fit(config: DictConfig, parts: Parts) -> dict[str, float]:
     trainer, chosen = parts.trainer, config.ckpt_path
     metrics = {}
     if config.train:
-        with parts.listener.listening():
-            trainer.fit(parts.classifier, parts.data, ckpt_path=config.ckpt_path, weights_only=True)
-        if trainer.interrupted:
-            raise KeyboardInterrupt
+        try:
+            with parts.listener.listening():
+                trainer.fit(parts.classifier, parts.data, ckpt_path=config.ckpt_path, weights_only=True)
+        except SystemExit as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # Lightning's answer to Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
         chosen = None
         if parts.best is not None and parts.best.best_model_path:
             chosen = parts.best.best_model_path

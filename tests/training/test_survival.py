@@ -51,7 +51,7 @@ def test_a_run_that_is_told_to_stop_saves_and_is_resumed_in_mid_epoch(small, num
     assert [row["val/loss"] for row in rows_too] == [row["val/loss"] for row in rows]
 
 
-def test_the_command_ends_with_the_code_of_the_signal_and_a_second_one_ends_it_at_once(tmp_path):
+def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
     command = [sys.executable, str(ROOT / "train.py"), "model=digits_z2_sa", "callbacks=quiet", "report=false",
                "trainer.accelerator=cpu", f"hydra.run.dir={tmp_path / 'run'}"]  # fmt: skip
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -62,6 +62,19 @@ def test_the_command_ends_with_the_code_of_the_signal_and_a_second_one_ends_it_a
     text = process.communicate()[0].decode()
     assert process.returncode == 143
     assert "stopped by SIGTERM; go on with  ckpt_path=" in text and "Traceback" not in text
+
+
+def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
+    def interrupt_twice(module):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        act_in(patch, 0, 1, interrupt_twice)
+        train(small("trainer.max_epochs=1"))
+    assert signal.getsignal(signal.SIGINT) == before
+    assert not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists()  # it did not wait for the step
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
