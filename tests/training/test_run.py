@@ -1,6 +1,7 @@
 """Whole runs, a few steps long."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -184,6 +185,29 @@ def test_patchcamelyon_from_files_in_the_official_layout(small, tmp_path):
     ))  # fmt: skip
     errors = objects["report"]["equivariance_error"].values()
     assert max(e["error"] for e in errors) < 1e-5 and objects["report"]["split"]["val"] == 6
+
+
+ROWS = [name for name in gsa.list_models() if name.startswith(("cifar10_", "pcam_"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_of_cifar10_and_patchcamelyon_takes_steps_at_full_size(configure, tmp_path, name):
+    data, _, row = name.partition("_")
+    if data == "pcam":
+        write_pcam(tmp_path / "files")
+    else:
+        write_pictures(tmp_path / "files", classes=("airplane", "bird"), count=8, side=(32, 32))
+    folder = [] if data == "pcam" else ["data=imagefolder"]
+    _, objects = train(configure(
+        f"experiment={data}/{row}", *folder, f"data.root={tmp_path / 'files'}", "data.batch_size=2",
+        "trainer.accelerator=cpu", "trainer.max_epochs=1", "callbacks=quiet", "logger=none", "report=false",
+        *(f"trainer.limit_{part}_batches=2" for part in ("train", "val", "test")),
+    ))  # fmt: skip
+    report = objects["report"]
+    assert report["used"]["train"] == 4 and math.isfinite(report["history"][0]["train/loss"])
+    if report["group"] != "Z2":
+        assert max(e["error"] for e in report["equivariance_error"].values() if e["exact"]) < 1e-4
 
 
 def test_a_missing_checkpoint_and_missing_data_are_named(small):
