@@ -52,23 +52,9 @@ class Run:
         file = self.folder / "report.json"
         return json.loads(file.read_text()) if file.exists() else None
 
-    def claim(self) -> None:
-        """Make the folder this run's own.
-
-        Raises:
-            SystemExit: it holds a run with other overrides.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file, wanted = self.folder / "overrides.json", list(self.overrides)
-        if not file.exists():
-            file.write_text(json.dumps(wanted))
-        elif (found := json.loads(file.read_text())) != wanted:
-            raise SystemExit(
-                f"a folder holds one run: expected {self.folder} to be of {' '.join(wanted)}, but it is of "
-                f"{' '.join(found)}; give another --folder"
-            )
-
     def start(self, threads: int) -> subprocess.Popen:
+        """train.py, which skips what is finished, and refuses a folder that holds a run with other settings."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(ROOT / "train.py"), f"experiment={self.experiment}", *self.overrides]
         command += [f"hydra.run.dir={self.folder}", "ckpt_path=auto"]
         with (self.folder / "output.txt").open("a") as output:
@@ -87,8 +73,6 @@ def finish(runs: list[Run], jobs: int, deadline: float) -> None:
     Raises:
         SystemExit: a run failed, or the time is up; the next call goes on.
     """
-    for run in runs:
-        run.claim()
     waiting, working, failed = deque(runs), {}, []
     threads = max((os.cpu_count() or 1) // jobs, 1)
     while waiting or working:
@@ -202,10 +186,11 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    name = f"accuracy_{options.table}" + ("_quick" if options.quick else "")
+    rows = rows_of(options)
+    name = "_".join(["accuracy", options.table, *(["quick"] if options.quick else []), *(options.rows or [])])
+    name = name.replace("/", "_")
     options.folder = options.folder or Path("multirun") / name
     deadline = time.monotonic() + 60 * options.budget
-    rows = rows_of(options)
     rates = searched(options, rows, deadline) if options.quick else {}
     runs = {row: [seeded(options, row, seed, rates.get(row)) for seed in range(options.seeds)] for row in rows}
     finish([run for of_row in runs.values() for run in of_row], options.jobs, deadline)
@@ -218,7 +203,8 @@ def main(options: argparse.Namespace) -> None:
     draw(reports, name)
 
 
-if __name__ == "__main__":
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The command line, with what follows -- as `overrides`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", choices=tuple(PUBLISHED), default="rotmnist")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="some of the table's, such as r4_sa")
@@ -229,8 +215,11 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=4, help="of --quick, of 2 000 pictures each")
     parser.add_argument("--rates", type=float, nargs="+", default=[0.005, 0.0125, 0.03], help="of --quick's search")
     parser.add_argument("--folder", type=Path, help="of the runs")
-    arguments = sys.argv[1:]
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:cut])
     options.overrides = arguments[cut + 1 :]
-    main(options)
+    return options
+
+
+if __name__ == "__main__":
+    main(parse(sys.argv[1:]))

@@ -1,7 +1,9 @@
 """The yardstick of the benchmarks computes the same thing as the op; tables are made of reports."""
 
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import gsa
 from tests.ops.cases import CASES, tensors
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
+import accuracy
 import direct
+import published
 import table
 
 
@@ -61,3 +65,69 @@ def test_runs_on_different_data_do_not_share_a_table(tmp_path):
         table.reports([tmp_path])
     with pytest.raises(ValueError, match="no report.json"):
         table.reports([tmp_path / "nowhere"])
+
+
+def options_of(*arguments):
+    return accuracy.parse([*arguments, "--", "data.source=mnist"])
+
+
+def write_accuracy_report(run, value, history=(0.1, 0.2)):
+    write_report(
+        run.folder, model=run.experiment, val_accuracy=value, test_accuracy=value - 0.1, train_seconds=3.0,
+        history=[{"val/accuracy": v} for v in history],
+    )  # fmt: skip
+
+
+def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, monkeypatch):
+    started = []
+
+    def finish(runs, jobs, deadline):
+        for run in runs:
+            started.append(run)
+            rate = next(float(o.split("=")[1]) for o in run.overrides if o.startswith("optimizer.lr"))
+            best = {"rotmnist/z2_sa": 0.0125}.get(run.experiment, 0.005)
+            write_accuracy_report(run, 0.9 if rate == best else 0.5)
+
+    monkeypatch.setattr(accuracy, "finish", finish)
+    monkeypatch.setattr(accuracy, "RESULTS", tmp_path)
+    monkeypatch.setattr(accuracy, "save", lambda name, command, text: (tmp_path / f"{name}.md").write_text(text))
+    accuracy.main(options_of("--quick", "--rows", "z2_sa", "r4_sa", "--folder", str(tmp_path / "runs")))
+    searches = [run for run in started if "test=false" in run.overrides]
+    counted = [run for run in started if run not in searches]
+    assert len(searches) == 2 * 3 and len(counted) == 2 * 3
+    assert {run.experiment: set(o for o in run.overrides if "lr" in o) for run in counted} == {
+        "rotmnist/z2_sa": {"optimizer.lr=0.0125"}, "rotmnist/r4_sa": {"optimizer.lr=0.005"},
+    }  # fmt: skip
+    assert all("seed=1000" in run.overrides for run in searches)
+    shared = [{o for o in run.overrides if not o.startswith(("optimizer.lr", "seed"))} for run in counted]
+    assert all(overrides == shared[0] and "data.source=mnist" in overrides for overrides in shared)
+    text = (tmp_path / "accuracy_rotmnist_quick_z2_sa_r4_sa.md").read_text()
+    assert "| rotmnist/z2_sa | 1,000 | 2 × 3 | 0.0125 | 90.0 ± 0.0 | 80.0 ± 0.0 | 96.37 |" in text
+    assert (tmp_path / "accuracy_rotmnist_quick_z2_sa_r4_sa.png").stat().st_size > 1000
+
+
+def test_a_row_that_is_not_in_the_table_is_refused():
+    with pytest.raises(SystemExit, match="r5_sa is no row of rotmnist; the rows are rotmnist/z2_sa, "):
+        accuracy.rows_of(options_of("--rows", "r5_sa"))
+
+
+def test_failed_runs_are_named_and_time_that_is_up_ends_the_table(tmp_path, monkeypatch):
+    runs = [accuracy.Run("none/none", tmp_path / name, ()) for name in "ab"]
+    commands = {"a": "raise SystemExit(0)", "b": "raise SystemExit(3)"}
+
+    def start(run, threads):
+        return subprocess.Popen([sys.executable, "-c", commands[run.folder.name]])
+
+    monkeypatch.setattr(accuracy.Run, "start", start)
+    with pytest.raises(SystemExit, match=f"failed: {tmp_path / 'b' / 'output.txt'}$"):
+        accuracy.finish(runs, 2, float("inf"))
+    commands["a"] = commands["b"] = "import time; time.sleep(60)"
+    with pytest.raises(SystemExit, match="the time is up, 2 runs are left"):
+        accuracy.finish(runs, 1, time.monotonic() + 1)
+
+
+def test_every_row_with_a_published_figure_is_an_experiment():
+    folder = Path(gsa.__file__).parent.parent / "configs" / "experiment"
+    rows = [row for table in published.PUBLISHED.values() for row in table]
+    assert len(rows) == len(set(rows)) and not [row for row in rows if not (folder / f"{row}.yaml").exists()]
+    assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9
