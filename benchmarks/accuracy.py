@@ -148,7 +148,7 @@ def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates:
         f"{first['data']['name']} ({first['data']['source']}), {split['train']} / {split['val']} / {split['test']} "
         f"pictures for training / validation / test, {used['test']} of the last looked at; weights chosen on "
         "validation; mean ± standard deviation over seeds. The published figures are of the official splits and full "
-        "trainings, chosen on the test set.",
+        "trainings" + (", chosen on the test set." if options.table != "pcam" else "."),
         "",
         "| row | parameters | epochs × pictures | rate | validation, % | test, % | published, % | seconds | seeds |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -1,7 +1,8 @@
 """Test accuracies that the papers give, in percent: experiment → figure, None where there is none.
 
-Romero & Cordonnier 2021, whose tables quote the convolutional rows from Romero et al. 2020. The published code of the
-former picks the best epoch on the test set; figures of `accuracy.py` are picked on a validation split.
+Romero & Cordonnier 2021, whose tables quote the convolutional rows from Romero et al. 2020. Their public code picks the
+best epoch on the test set (RotMNIST, CIFAR-10) or on the validation part (PatchCamelyon); `accuracy.py` picks on
+validation.
 """
 
 __all__ = ["PUBLISHED", "QUICK"]

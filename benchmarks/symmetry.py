@@ -66,7 +66,8 @@ def errors(name: str, degrees: float, window: str, images: Tensor) -> dict[str, 
             if depth == "logits":
                 error = relative_error(after[depth], feature)
             else:
-                error = relative_error(inside_disk(after[depth]), inside_disk(move(feature, name, degrees)))
+                expected, scale = inside_disk(move(feature, name, degrees)), inside_disk(feature).norm()
+                error = relative_error(inside_disk(after[depth]), expected, scale)
             total[depth] = total.get(depth, 0.0) + error / len(SEEDS)
     return total
 

@@ -63,6 +63,8 @@ class PCamDataModule(PictureDataModule):
         try:
             return PCAM(self.root, split=split, download=download)
         except RuntimeError as error:
+            if download:
+                raise FileNotFoundError(f"PatchCamelyon's {split} files could not be fetched: {error}") from error
             raise FileNotFoundError(
                 f"PatchCamelyon's {split} files were not found under {self.root / 'pcam'}; set data.root, or let them "
                 "be fetched with data.download=true"

@@ -19,7 +19,8 @@ class GSANet(nn.Module):
 
     The logits do not change when the input is moved by an element of the group that is exact on the grid.
 
-    Source: Romero & Cordonnier 2021, as their public code builds it.
+    Source: Romero & Cordonnier 2021, as their public code builds it, but for the order in a block's mlp (see
+    `AttentionBlock`) and the head's bias.
 
     Args:
         group: the point group H, or its name.
@@ -35,9 +36,9 @@ class GSANet(nn.Module):
         encoding: name of the positional encoding.
         form: "summed" or "regular".
         norm: "sample" (the paper's), "channel" or "batch".
-        lifted_norm: norm and swish after the lifting layer as well.
-        attention_dropout, value_dropout: in every attention layer.
-        input_dropout, dropout, pool_dropout: on the image, in every block, after every pool.
+        lifted_norm, block_norm: norm and swish after the lifting layer; after every block.
+        attention_dropout, value_dropout: in every attention layer, on the weights and on the values they weigh.
+        input_dropout, dropout, pool_dropout: on the image, after every block's attention, after every pool.
         pixels, poses: how the head pools: "sum" (the paper's; the functions of "mean", but initial logits grow with
             the number of pixels), "mean" or "max" over pixels; "max" or "mean" over poses.
         on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn" or "allow".
@@ -69,6 +70,7 @@ class GSANet(nn.Module):
         form: str = "summed",
         norm: str = "sample",
         lifted_norm: bool = False,
+        block_norm: bool = False,
         attention_dropout: float = 0.0,
         value_dropout: float = 0.0,
         input_dropout: float = 0.0,
@@ -126,6 +128,8 @@ class GSANet(nn.Module):
                     )
                 )
                 channels = out_channels
+                if block_norm:
+                    stage.extend([make_norm(norm, channels), nn.SiLU()])
             if pool:
                 stage.append(SpatialPool(pool, stride=2, on_inexact=self.on_inexact))
                 stage.append(nn.Dropout(pool_dropout))

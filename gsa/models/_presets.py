@@ -15,8 +15,9 @@ _ROTMNIST = {
     "blocks": (2, 3),
     "crops": (2, 0, 2, 1, 1),
     "pools": (2, 0),
+    "lifted_norm": True,
     "attention_dropout": 0.1,
-    "value_dropout": 0.1,
+    "dropout": 0.1,
 }
 
 _CIFAR10 = {
@@ -27,6 +28,7 @@ _CIFAR10 = {
     "expansion": (1, 2, 1),
     "pools": (2, 2, 0),
     "lifted_norm": True,
+    "block_norm": True,
     "attention_dropout": 0.1,
     "input_dropout": 0.2,
     "pool_dropout": 0.3,
@@ -42,6 +44,8 @@ _PCAM = {
     "expansion": (1, 2, 2, 2),
     "crops": (0, 2, 1, 1),
     "pools": (2, 2, 2, 3),
+    "lifted_norm": True,
+    "block_norm": True,
     "attention_dropout": 0.1,
 }
 

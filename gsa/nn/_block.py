@@ -17,7 +17,8 @@ class AttentionBlock(nn.Module):
         x ← crop(dropout(swish(norm(attention(swish(norm(x))))))) + crop(shortcut(x))
         x ← mlp(x) + x,   mlp = linear(C/2 → C) ∘ swish ∘ norm ∘ linear(C → C/2) ∘ swish ∘ norm
 
-    Source: Romero & Cordonnier 2021, as their public code builds it.
+    Source: Romero & Cordonnier 2021. Their public code has a norm behind the mlp's last linear map in place of the norm
+    and swish before its first; the number of parameters is the same.
 
     Args:
         group, in_channels, out_channels: as in `GroupSelfAttention`.

@@ -36,7 +36,10 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
     with torch.no_grad(), _evaluating(module):
         expected = module(x)
         _check_output(expected, group)
-        return {g: relative_error(module(group.act(x, g)), _moved(expected, group, g)) for g in range(group.order)}
+        scale = expected.double().norm()  # moving an image between its pixels makes it smoother, and its norm smaller
+        return {
+            g: relative_error(module(group.act(x, g)), _moved(expected, group, g), scale) for g in range(group.order)
+        }
 
 
 def translation_error(
@@ -69,7 +72,7 @@ def translation_error(
             f"the output must keep the {height}×{width} pixels of the input, but is {list(expected.shape)}"
         )
     inside = (..., slice(margin, height - margin), slice(margin, width - margin))
-    return relative_error(moved[inside], torch.roll(expected, shift, (-2, -1))[inside])
+    return relative_error(moved[inside], torch.roll(expected, shift, (-2, -1))[inside], expected[inside].norm())
 
 
 def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation: Tensor) -> float:
@@ -89,12 +92,12 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
     return relative_error(moved, expected if expected.ndim == 2 else permuted(expected))
 
 
-def relative_error(actual: Tensor, expected: Tensor) -> float:
-    """‖actual − expected‖ / ‖expected‖, in float64."""
+def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
+    """‖actual − expected‖ / scale, in float64; the scale is ‖expected‖ unless another is given."""
     if actual.shape != expected.shape:
         raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
     actual, expected = actual.double(), expected.double()
-    scale = expected.norm().clamp_min(torch.finfo(torch.float64).tiny)
+    scale = (expected.norm() if scale is None else scale.double()).clamp_min(torch.finfo(torch.float64).tiny)
     return ((actual - expected).norm() / scale).item()
 
 
