@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy
 import torch
+from filelock import FileLock
 from torch.utils.data import Dataset, Subset
 from torchvision.datasets import CIFAR10
 
@@ -48,7 +49,9 @@ class CIFAR10DataModule(PictureDataModule):
 
     def prepare_data(self) -> None:
         if self.download:
-            self._read(train=True, download=True)
+            self.root.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.root / ".download.lock"):  # several processes or jobs
+                self._read(train=True, download=True)
 
     def load(self) -> dict[str, Dataset]:
         training, test = self._read(train=True), self._read(train=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import h5py
 import numpy
+from filelock import FileLock
 from torch import Tensor
 from torch.utils.data import Dataset
 from torchvision.datasets import PCAM
@@ -49,8 +50,10 @@ class PCamDataModule(PictureDataModule):
 
     def prepare_data(self) -> None:
         if self.download:
-            for split in ("train", "val", "test"):
-                self._open(split, download=True)
+            self.root.mkdir(parents=True, exist_ok=True)
+            with FileLock(self.root / ".download.lock"):  # several processes or jobs
+                for split in ("train", "val", "test"):
+                    self._open(split, download=True)
 
     def load(self) -> dict[str, Dataset]:
         parts = {split: self._open(split) for split in ("train", "val", "test")}

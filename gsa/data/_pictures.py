@@ -47,6 +47,8 @@ class PictureDataModule(lightning.LightningDataModule):
         super().__init__()
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, but got {batch_size}")
+        if seed < 0:
+            raise ValueError(f"seed must not be negative, but got {seed}")
         if num_workers < 0:
             raise ValueError(f"num_workers must not be negative, but got {num_workers}")
         if isinstance(augmentation, str) or (unknown := [a for a in augmentation if a not in AUGMENTATIONS]):

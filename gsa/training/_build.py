@@ -20,6 +20,7 @@ from gsa.training._callbacks import History, SeededSteps
 from gsa.training._checkpoints import SafeCheckpointIO
 from gsa.training._classifier import Classifier
 from gsa.training._config import ConfigError, refuse_bad_keys
+from gsa.training._ranks import check_processes
 from gsa.training._survival import FiniteSteps, SaveOnSignal
 from gsa.training._wandb import Dashboard, complete_wandb
 
@@ -63,14 +64,13 @@ def check(config: DictConfig) -> None:
     if config.compile not in COMPILE_MODES:
         raise ConfigError(f"compile must be one of {COMPILE_MODES}, but got {config.compile!r}")
     config.compile = False  # one picture is not worth it
-    if config.seed is None:  # one will be drawn
+    if draws_seed := config.seed is None:
         config.seed = 0
     refuse_bad_keys(config)
-    if not config.train and config.ckpt_path is None:
-        raise ConfigError("train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt")
     with _silence(), torch.random.fork_rng(devices=[]):
         try:
             parts = build(config, log=False)
+            check_processes(parts.trainer, config.data.batch_size, draws_seed)
             optimizer = parts.classifier.make_optimizer(parts.network.parameters())
             parts.classifier.make_scheduler(optimizer, 100)
             side = parts.data.image_size

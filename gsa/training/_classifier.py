@@ -62,6 +62,9 @@ class Classifier(lightning.LightningModule):
     def on_test_epoch_start(self) -> None:
         self.confusion.reset()
 
+    def on_test_epoch_end(self) -> None:
+        self.confusion_counts = self.confusion.compute().cpu()  # while all processes are there
+
     def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
         images, labels = batch
         logits = self(images)

@@ -69,17 +69,43 @@ def refuse_bad_keys(config: DictConfig) -> None:
                 _check(f"{key}.{name}", node, needs_target=True)
         else:
             _check(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
-    epochs = plain["trainer"].get("max_epochs")
-    if epochs is not None and not (isinstance(epochs, int) and epochs >= 1):
-        raise ConfigError(f"trainer.max_epochs must be at least 1, but got {epochs!r}")
-    if plain["ema"] is not None and not 0 < plain["ema"] < 1:
-        raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {plain['ema']}")
+    _check_ranges(plain)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The legal word that is most like another, in brackets."""
     (closest,) = difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)
     return f" (the nearest is {closest!r})"
+
+
+def _check_ranges(plain: dict[str, Any]) -> None:
+    """Values of the right type that no run could mean."""
+    trainer, seed, ema = plain["trainer"], plain["seed"], plain["ema"]
+    epochs, clip = trainer.get("max_epochs"), trainer.get("gradient_clip_val")
+    halves = trainer.get("accumulate_grad_batches")
+    if not (isinstance(epochs, int) and epochs >= 1):
+        raise ConfigError(
+            f"trainer.max_epochs must be at least 1, the schedule needs the length of the run, but got {epochs!r}"
+        )
+    if halves is not None and halves < 1:
+        raise ConfigError(f"trainer.accumulate_grad_batches must be at least 1, but got {halves}")
+    if clip is not None and clip <= 0:
+        raise ConfigError(f"trainer.gradient_clip_val must be positive, or null, but got {clip}")
+    if trainer.get("val_check_interval") not in (None, 1.0):
+        raise ConfigError(
+            "trainer.val_check_interval must be left out, because weights are chosen at the ends of epochs, but got "
+            f"{trainer['val_check_interval']}"
+        )
+    if seed is not None and not 0 <= seed < 2**32:
+        raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
+    if ema is not None and not 0 < ema < 1:
+        raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {ema}")
+    if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
+        raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
+    if not plain["train"] and plain["ckpt_path"] in (None, "auto"):
+        raise ConfigError(
+            f"train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt, but got {plain['ckpt_path']!r}"
+        )
 
 
 def _check(where: str, value: Any, needs_target: bool = False) -> None:

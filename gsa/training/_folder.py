@@ -1,29 +1,40 @@
 """The folder of a run: what stands in it when the run begins, and whether it may go on from there."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from gsa.training._checkpoints import newest_checkpoint
+from gsa.training._checkpoints import newest_checkpoint, read_checkpoint
 from gsa.training._config import ConfigError
 
-__all__ = ["chosen_metrics", "finished_report", "refuse_other_network", "where_it_stands", "write_config"]
+__all__ = [
+    "chosen_metrics",
+    "finished_report",
+    "refuse_other_network",
+    "refuse_other_training",
+    "where_it_stands",
+    "write_config",
+]
 
-_OF_THE_PLACE = ("output_dir", "ckpt_path")  # not of the run itself
+# Keys, with those below them, that change neither weights nor metrics: where a run stands and what it tells.
+_OF_THE_PLACE = ("output_dir", "ckpt_path", "logger", "callbacks", "report", "trainer.default_root_dir")
+_OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers")
 _OF_TRAINING = ("attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout")
 
 
 def write_config(resolved: str, folder: Path) -> None:
-    """config.yaml, the first thing written.
+    """config.yaml, the first thing written; the report of an earlier run in the folder goes.
 
     Raises:
         ConfigError: a folder that cannot be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").unlink(missing_ok=True)
         (folder / "config.yaml").write_text(resolved)
     except OSError as error:
         raise ConfigError(f"output_dir must be a folder that can be written, but {folder} is not: {error}") from error
@@ -40,16 +51,7 @@ def finished_report(config: DictConfig, folder: Path) -> dict[str, Any] | None:
     before = yaml.safe_load((folder / "config.yaml").read_text())
     if config.seed is None:  # the one that was drawn
         config.seed = before["seed"]
-    now = OmegaConf.to_container(config, resolve=True)
-    differing = sorted(
-        key for key in _flat(before) | _flat(now) if _flat(before).get(key, ...) != _flat(now).get(key, ...)
-    )
-    differing = [key for key in differing if key not in _OF_THE_PLACE]
-    if differing:
-        raise ConfigError(
-            f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
-            f"{', '.join(differing)}: choose another folder (hydra.run.dir, or hydra.sweep.dir for a sweep)"
-        )
+    _refuse_another_run(before, config, folder)
     report = folder / "report.json"
     return json.loads(report.read_text()) if report.exists() else None
 
@@ -60,9 +62,15 @@ def chosen_metrics(report: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def where_it_stands(folder: Path) -> str | None:
-    """The newest whole checkpoint of a run, if there is one; says which, and what is wrong with others."""
+def where_it_stands(folder: Path, config: DictConfig) -> str | None:
+    """The newest whole checkpoint of a run, if there is one; says which, and what is wrong with others.
+
+    Raises:
+        ConfigError: it is that of another configuration.
+    """
     newest, damaged = newest_checkpoint(folder / "checkpoints")
+    if newest is not None:
+        _refuse_another_run(read_checkpoint(newest)["hyper_parameters"]["run"], config, folder)
     for message in damaged:
         print(f"passed over: {message}")
     print(f"going on from {newest}" if newest else f"there is no checkpoint in {folder} yet: starting anew")
@@ -89,6 +97,53 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig) -> None
             f"the checkpoint {config.ckpt_path} holds another network; expected the same model, but these differ: "
             f"{', '.join(differing)}"
         )
+
+
+def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> None:
+    """Compare how a checkpoint was trained with how the configuration would go on.
+
+    Raises:
+        ValueError: naming what differs.
+    """
+    there = checkpoint.get("hyper_parameters", {}).get("run")
+    if there is None:
+        return
+    parts = ["data", "optimizer", "scheduler", "seed", "ema", "trainer.accumulate_grad_batches"]
+    if not config.scheduler._target_.endswith(".constant"):
+        parts.append("trainer.max_epochs")  # the schedule's length
+    differing = [
+        f"{key} ({_flat(there).get(key)!r} there, {_flat(_plain(config)).get(key)!r} here)"
+        for key in _differing(there, _plain(config))
+        if _is_below(key, parts) and not _is_below(key, _OF_THE_MACHINE)
+    ]
+    if differing:
+        raise ValueError(
+            f"a run goes on as it began, but the checkpoint {config.ckpt_path} was trained with other values: "
+            f"{', '.join(differing)}; give those of its config.yaml"
+        )
+
+
+def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
+    differing = [key for key in _differing(before, _plain(config)) if not _is_below(key, _OF_THE_PLACE)]
+    if differing:
+        raise ConfigError(
+            f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
+            f"{', '.join(differing)}: choose another folder (hydra.run.dir, or hydra.sweep.dir for a sweep)"
+        )
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def _differing(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """Dotted keys whose values are not the same, or that only one has."""
+    there, here = _flat(there), _flat(here)
+    return sorted(key for key in there | here if there.get(key, ...) != here.get(key, ...))
+
+
+def _is_below(key: str, parts: Sequence[str]) -> bool:
+    return any(key == part or key.startswith(f"{part}.") for part in parts)
 
 
 def _flat(node: Any, prefix: str = "") -> dict[str, Any]:

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import lightning
 import torch.distributed
-from lightning.pytorch.strategies import DDPStrategy
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from lightning.pytorch.utilities import rank_zero_only
 
 from gsa.training._config import ConfigError
 
-__all__ = ["ddp", "is_first_rank", "other_ranks"]
+__all__ = ["check_processes", "ddp", "is_first_rank", "other_ranks"]
 
 GRACE = 20  # seconds for a process to fail by itself, before it is ended
 _VARIABLES = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -45,6 +45,31 @@ def ddp(timeout: float = 1800.0, find_unused_parameters: bool = False) -> DDPStr
         find_unused_parameters=find_unused_parameters,
         gradient_as_bucket_view=True,
     )
+
+
+def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
+    """Refuse ways to run several processes that would not train one run.
+
+    Args:
+        trainer: with its strategy.
+        batch_size: of the whole run.
+        draws_seed: whether every process would draw a seed for itself.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    strategy, world = trainer.strategy, trainer.world_size
+    if isinstance(strategy, SingleDeviceStrategy):
+        return
+    if type(strategy) is not DDPStrategy or strategy._start_method != "popen":
+        raise ConfigError(
+            "trainer.strategy must be gsa.training.ddp for several processes, whose order and configuration it keeps "
+            f"the same, but got {type(strategy).__name__}"
+        )
+    if batch_size % world:
+        raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
+    if draws_seed and world > 1 and strategy.cluster_environment.creates_processes_externally:
+        raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")
 
 
 def is_first_rank() -> bool:

@@ -12,6 +12,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_info
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 __all__ = ["FiniteSteps", "NotFinite", "SaveOnSignal", "Stopped"]
 
@@ -63,12 +64,24 @@ class SaveOnSignal(Callback):
         self._restore()
         self.received = number
 
+    def on_train_start(self, trainer: lightning.Trainer, module) -> None:
+        for number in self._before:  # again: Lightning has put a handler of its own in front of ours
+            signal.signal(number, self._receive)
+
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        done = trainer.fit_loop.epoch_loop.batch_progress.current.ready
+        if done % trainer.accumulate_grad_batches or done >= trainer.num_training_batches:
+            return  # between the halves of a step, or with the validation of the epoch still to come
         if trainer.strategy.reduce_boolean_decision(self.received is not None, all=False):
             trainer.save_checkpoint(self.checkpoint)
             stopped = Stopped(self.received or signal.SIGTERM, self.checkpoint)  # or another process was told
             rank_zero_info(str(stopped))
             raise stopped
+
+    def stop_if_told(self) -> None:
+        """After the last step of a run, whose checkpoint is on disk."""
+        if self.received is not None:
+            raise Stopped(self.received, self.checkpoint)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
@@ -95,9 +108,14 @@ class FiniteSteps(Callback):
             raise ValueError(f"patience must be at least 1, but got {patience}")
         self.patience, self.in_a_row = patience, 0
         self._batch: Any = None
+        self._statistics: list[tuple[Tensor, Tensor]] = []  # of batch norms, and what they were before the step
 
     def on_train_batch_start(self, trainer: lightning.Trainer, module, batch: Any, index: int) -> None:
         self._batch = batch
+        if index % trainer.accumulate_grad_batches == 0:
+            norms = [m for m in module.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
+            running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
+            self._statistics = [(statistic, statistic.clone()) for statistic in running]
 
     def on_before_optimizer_step(self, trainer: lightning.Trainer, module, optimizer) -> None:
         if getattr(trainer.precision_plugin, "scaler", None) is not None:
@@ -107,9 +125,12 @@ class FiniteSteps(Callback):
             self.in_a_row = 0
             return
         self.in_a_row += 1
-        wrong = next(name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
+        bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
+        wrong = next(bad, "all parameters together")
         for parameter in module.parameters():
             parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
+        for statistic, before in self._statistics:
+            statistic.copy_(before)
         if self.in_a_row == self.patience:
             raise NotFinite(
                 f"{self.patience} steps in a row were not finite, the last being step {trainer.global_step} of epoch "

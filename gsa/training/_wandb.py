@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import lightning
 from lightning.pytorch.callbacks import Callback
@@ -108,12 +109,17 @@ def wandb_is_out_of_reach() -> bool:
     if os.environ.get("WANDB_MODE", "online") != "online":
         return True
     import wandb
+    from requests.utils import get_environ_proxies, get_netrc_auth
 
-    if not wandb.api.api_key:
+    settings = wandb.setup().settings
+    server = urlsplit(settings.base_url)
+    if not (os.environ.get("WANDB_API_KEY") or settings.api_key or get_netrc_auth(settings.base_url)):
         return True
-    host = wandb.api.settings("base_url").split("//")[-1].split("/")[0].split(":")[0]
+    if get_environ_proxies(settings.base_url):
+        return False  # the proxy knows
     try:
-        socket.create_connection((host, 443), timeout=2).close()
+        port = server.port or {"http": 80}.get(server.scheme, 443)
+        socket.create_connection((server.hostname, port), timeout=2).close()
     except OSError:
         return True
     return False

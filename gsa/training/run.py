@@ -15,7 +15,14 @@ from rich.syntax import Syntax
 from gsa.training._build import Parts, build, check
 from gsa.training._checkpoints import read_checkpoint
 from gsa.training._config import ConfigError
-from gsa.training._folder import chosen_metrics, finished_report, refuse_other_network, where_it_stands, write_config
+from gsa.training._folder import (
+    chosen_metrics,
+    finished_report,
+    refuse_other_network,
+    refuse_other_training,
+    where_it_stands,
+    write_config,
+)
 from gsa.training._gallery import draw_gallery
 from gsa.training._quiet import quiet
 from gsa.training._ranks import is_first_rank, other_ranks
@@ -46,17 +53,17 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
         if (finished := finished_report(config, folder)) is not None:
             print(f"finished already: {folder}")
             return chosen_metrics(finished), {"report": finished, "folder": folder}
-        config.ckpt_path = where_it_stands(folder)
+        config.ckpt_path = where_it_stands(folder, config)
     if config.seed is None:
         config.seed = torch.seed() % 2**32
-    resolved = OmegaConf.to_yaml(config, resolve=True)
-    if is_first_rank():
-        write_config(resolved, folder)
-        rich.print(Syntax(resolved, "yaml", background_color="default"))
     with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
         parts = build(config)
         _read_inputs(config, parts)
+        if is_first_rank():
+            resolved = OmegaConf.to_yaml(config, resolve=True)
+            write_config(resolved, folder)
+            rich.print(Syntax(resolved, "yaml", background_color="default"))
         with other_ranks(parts.trainer, folder):
             metrics, before, confusion = _train_and_test(config, parts)
         objects = {
@@ -106,7 +113,10 @@ def _read_inputs(config: DictConfig, parts: Parts) -> None:
         parts.data.prepare_data()
         parts.data.setup()
         if config.ckpt_path is not None:
-            refuse_other_network(read_checkpoint(config.ckpt_path), config)
+            checkpoint = read_checkpoint(config.ckpt_path)
+            refuse_other_network(checkpoint, config)
+            if config.train:
+                refuse_other_training(checkpoint, config)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 
@@ -129,6 +139,7 @@ def _fit(config: DictConfig, parts: Parts) -> dict[str, float]:
         try:
             with parts.listener.listening():
                 trainer.fit(parts.classifier, parts.data, ckpt_path=config.ckpt_path, weights_only=True)
+            parts.listener.stop_if_told()
         except SystemExit as error:
             if isinstance(error.__context__, KeyboardInterrupt):  # Lightning's answer to Ctrl-C
                 raise KeyboardInterrupt from None
@@ -153,7 +164,7 @@ def _test(config: DictConfig, parts: Parts, metrics: dict[str, float]) -> torch.
         return None
     (scores,) = parts.trainer.test(parts.classifier, parts.data, verbose=False)
     metrics["test/accuracy"] = scores["test/accuracy"]
-    return parts.classifier.confusion.compute().cpu()
+    return parts.classifier.confusion_counts
 
 
 def _wants_artifacts(config: DictConfig) -> bool:

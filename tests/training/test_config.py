@@ -91,6 +91,7 @@ def test_the_recipes_are_the_papers(configure):
 
 
 # (override, what the message must say); composed by Hydra or refused by `check`.
+TWO = ("trainer.accelerator=cpu", "trainer.devices=2")
 BAD = [
     ("compile=fast", "compile must be one of .False, True"),
     ("typo=1", "typo"),
@@ -127,13 +128,26 @@ BAD = [
     ("model.encoding=furier", "furier"),
     ("data.size=13", "nearest ones that are: 12 or 16"),
     ("train=false", "set ckpt_path"),
+    (["train=false", "ckpt_path=auto"], "set ckpt_path"),
+    ("seed=-1", "seed must be in"),
+    ("seed=5000000000", "seed must be in"),
+    ("data.seed=-2", "seed must not be negative"),
+    ("objective=val/acc", r"objective must be one of .'val/accuracy'"),
+    (["objective=test/accuracy", "test=false"], "objective must be one of"),
+    ("trainer.max_epochs=null", "trainer.max_epochs must be at least 1"),
+    ("trainer.accumulate_grad_batches=0", "accumulate_grad_batches must be at least 1"),
+    ("trainer.gradient_clip_val=-1", "gradient_clip_val must be positive"),
+    ("+trainer.val_check_interval=0.5", "val_check_interval must be left out"),
+    ([*TWO, "+trainer.strategy=ddp_spawn"], "must be gsa.training.ddp"),
+    ([*TWO, "+trainer.strategy=fsdp"], "trainer.strategy|fsdp|FSDP"),
+    ([*TWO, "data.batch_size=15"], "divisible by the 2 processes, but got 15"),
 ]
 
 
 @pytest.mark.parametrize("override, message", BAD)
 def test_a_bad_override_is_refused_by_name(configure, override, message):
     with pytest.raises((ConfigError, HydraException), match=message):
-        check(configure(override))
+        check(configure(*([override] if isinstance(override, str) else override)))
 
 
 @pytest.mark.parametrize(

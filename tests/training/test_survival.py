@@ -12,37 +12,50 @@ import pytest
 import torch
 
 import gsa
-from gsa.training import NotFinite, Stopped, read_checkpoint, train
+from gsa.training import ConfigError, NotFinite, Stopped, read_checkpoint, train
 from tests.training.test_run import DROPOUT, outcome
 
 ROOT = Path(gsa.__file__).parent.parent
 
 
-def act_in(patch, epoch, index, action):
+def act_in(patch, epoch, index, action, part="training"):
     """Do something once while a run is in the midst of a step."""
-    ours = gsa.training.Classifier.training_step
+    ours = getattr(gsa.training.Classifier, f"{part}_step")
 
     def step(module, batch, batch_index):
-        if (module.trainer.current_epoch, batch_index) == (epoch, index):
+        place = (module.trainer.current_epoch, batch_index)
+        if place == (epoch, index) and not module.trainer.sanity_checking:
             patch.undo()
             action(module)
         return ours(module, batch, batch_index)
 
-    patch.setattr("gsa.training.Classifier.training_step", step)
+    patch.setattr(f"gsa.training.Classifier.{part}_step", step)
 
 
+HALVES = ("trainer.accumulate_grad_batches=2",)
+
+
+# When it is told (part, epoch, batch), the steps it then saves after, and other options.
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("extra", [(), ("data.num_workers=2",)])
-def test_a_run_that_is_told_to_stop_saves_and_is_resumed_in_mid_epoch(small, number, extra):
+@pytest.mark.parametrize("part, epoch, index, steps, extra", [
+    ("training", 1, 1, 6, ()),
+    ("training", 1, 1, 6, ("data.num_workers=2",)),
+    ("training", 1, 0, 3, HALVES),  # with the second half of the step
+    ("training", 0, 3, 5, ()),  # the last batch: with the first step after the validation
+    ("training", 0, 3, 5, ("data.num_workers=2",)),
+    ("validation", 0, 1, 5, ()),
+    ("validation", 1, 1, 8, ()),  # of the last epoch
+])  # fmt: skip
+def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, epoch, index, steps, extra):
     options = (*DROPOUT, *extra, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]")
     weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])
     before = signal.getsignal(number)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped) as stopped:
-        act_in(patch, 1, 1, lambda module: os.kill(os.getpid(), number))
+        act_in(patch, epoch, index, lambda module: os.kill(os.getpid(), number), part)
         train(small(*options, folder="parts"))
     assert stopped.value.code == 128 + number and signal.getsignal(number) == before
     last = stopped.value.checkpoint
-    assert read_checkpoint(last)["global_step"] == 6
+    assert read_checkpoint(last)["global_step"] == steps
     torch.manual_seed(99)
     resumed, rows_too, accuracy_too = outcome(train(small(*options, f"ckpt_path='{last}'", folder="parts"))[1])
     assert [name for name in weights if not torch.equal(resumed[name], weights[name])] == []
@@ -161,7 +174,7 @@ def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_pat
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(small, tmp_path):
     (tmp_path / "run").write_text("a file where the folder should be")
-    with pytest.raises(ValueError, match="output_dir must be a folder that can be written to"):
+    with pytest.raises(ValueError, match="output_dir must be a folder that can be written, but"):
         train(small())
 
 
@@ -196,3 +209,55 @@ def test_a_worker_that_dies_ends_the_run(small, monkeypatch):
     monkeypatch.setattr(gsa.data.DigitsDataModule, "load", lambda m: {k: Dies(v) for k, v in load(m).items()})
     with pytest.raises(RuntimeError, match="DataLoader worker .* (killed|exited)"):
         train(small("data.num_workers=1", batches=75))
+
+
+def test_a_forward_pass_that_is_not_finite_leaves_no_trace_in_batch_norms(small):
+    """Planted failure: without the statistics put back, they stay NaN for ever."""
+
+    def spoil_once(module):
+        hook = module.network.lifting.register_forward_hook(lambda *args: hook.remove() or args[2] * float("nan"))
+
+    options = ("model.norm=batch", "trainer.max_epochs=1", "trainer.limit_train_batches=4")
+    with pytest.MonkeyPatch.context() as patch:
+        act_in(patch, 0, 1, spoil_once)
+        _, objects = train(small(*options))
+    state = objects["network"].state_dict()
+    assert any("running_var" in name for name in state)
+    assert all(value.isfinite().all() for value in state.values())
+
+
+def test_auto_refuses_the_checkpoint_of_another_run(small, tmp_path):
+    train(small("trainer.max_epochs=1"))
+    with pytest.raises(ConfigError, match=r"other values of optimizer\.lr"):
+        train(small("trainer.max_epochs=1", "optimizer.lr=0.5", "ckpt_path=auto"))
+    (tmp_path / "run" / "report.json").unlink()  # it had not finished
+    (tmp_path / "run" / "config.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"other values of data.seed, seed"):
+        train(small("trainer.max_epochs=1", "seed=3", "ckpt_path=auto"))
+
+
+def test_auto_does_not_take_the_report_of_the_run_before(small, tmp_path):
+    train(small("trainer.max_epochs=1"))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
+        act_in(patch, 0, 1, lambda module: {}["planted"])
+        train(small("trainer.max_epochs=1", "seed=3"))
+    assert not (tmp_path / "run" / "report.json").exists()
+
+
+def test_a_folder_that_has_moved_is_still_the_same_run(small, tmp_path, capsys):
+    train(small("trainer.max_epochs=1"))
+    (tmp_path / "run").rename(tmp_path / "moved")
+    train(small("trainer.max_epochs=1", "ckpt_path=auto", folder="moved"))
+    assert "finished already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changed, key", [
+    ("seed=3", "seed"), ("optimizer.lr=0.5", "optimizer.lr"), ("ema=null", "ema"),
+    ("data.batch_size=8", "data.batch_size"), ("trainer.max_epochs=3", "trainer.max_epochs"),
+])  # fmt: skip
+def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
+    train(small("trainer.max_epochs=1"))
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    with pytest.raises(ConfigError, match=rf"trained with other values: .*{key} \("):
+        train(small("trainer.max_epochs=1", f"ckpt_path='{last}'", changed))
+    train(small("trainer.max_epochs=3", f"ckpt_path='{last}'", "train=false", changed))  # testing changes nothing

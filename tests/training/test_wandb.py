@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,19 @@ def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "run").glob("wandb/offline-run-*/*.wandb"))
+
+
+def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(monkeypatch, tmp_path):
+    for name in ("WANDB_MODE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        ask = [sys.executable, "-c", "from gsa.training import _wandb; print(_wandb.wandb_is_out_of_reach())"]
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == "True\n"
+        monkeypatch.setenv("WANDB_API_KEY", 40 * "a")
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == "False\n"
+    assert subprocess.run(ask, capture_output=True, text=True).stdout == "True\n"  # nobody answers any more
 
 
 def settings(small, *overrides):
