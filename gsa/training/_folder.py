@@ -1,6 +1,7 @@
 """The folder of a run: what stands in it when the run begins, and whether it may go on from there."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ __all__ = [
 
 # Keys, with those below them, that change neither weights nor metrics: where a run stands and what it tells.
 _OF_THE_PLACE = ("output_dir", "ckpt_path", "logger", "callbacks", "report", "trainer.default_root_dir")
+_OF_THE_TRAINING = ("data", "optimizer", "scheduler", "seed", "ema", "trainer.accumulate_grad_batches")
 _OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers")
-_OF_TRAINING = ("attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout")
+_DROPOUTS = ("attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout")
 
 
 def write_config(resolved: str, folder: Path) -> None:
@@ -90,7 +92,7 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig) -> None
     differing = [
         f"{key} ({there.get(key)!r} there, {here.get(key)!r} here)"
         for key in sorted(there.keys() | here.keys())
-        if key not in _OF_TRAINING and there.get(key) != here.get(key)
+        if key not in _DROPOUTS and there.get(key) != here.get(key)
     ]
     if differing:
         raise ValueError(
@@ -100,7 +102,7 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig) -> None
 
 
 def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> None:
-    """Compare how a checkpoint was trained with how the configuration would go on.
+    """Compare how a checkpoint was trained with how the configuration would go on; it may do so for longer.
 
     Raises:
         ValueError: naming what differs.
@@ -108,19 +110,20 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
         return
-    parts = ["data", "optimizer", "scheduler", "seed", "ema", "trainer.accumulate_grad_batches"]
-    if not config.scheduler._target_.endswith(".constant"):
-        parts.append("trainer.max_epochs")  # the schedule's length
+    before, now = _flat(there), _flat(_plain(config))
     differing = [
-        f"{key} ({_flat(there).get(key)!r} there, {_flat(_plain(config)).get(key)!r} here)"
+        f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
         for key in _differing(there, _plain(config))
-        if _is_below(key, parts) and not _is_below(key, _OF_THE_MACHINE)
+        if _is_below(key, _OF_THE_TRAINING) and not _is_below(key, _OF_THE_MACHINE)
     ]
     if differing:
         raise ValueError(
             f"a run goes on as it began, but the checkpoint {config.ckpt_path} was trained with other values: "
             f"{', '.join(differing)}; give those of its config.yaml"
         )
+    length = before.get("trainer.max_epochs")
+    if length != config.trainer.max_epochs and not config.scheduler._target_.endswith(".constant"):
+        warnings.warn(f"the learning rate goes on along the schedule of the {length} epochs of before", stacklevel=2)
 
 
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
