@@ -31,3 +31,7 @@ def test_networks_it_names_are_those_of_the_package():
         named |= {f"{data}_{group}_{kind}" for group in groups.split(",")}
     named |= set(re.findall(r"`([a-z0-9]+_vit)`", README))
     assert named == set(gsa.list_models())
+
+
+def test_nothing_is_left_to_fill_in():
+    assert not re.findall(r"^[A-Z_]{6,}$|TODO|FIXME", README, re.M)
