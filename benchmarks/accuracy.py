@@ -82,7 +82,7 @@ def finish(runs: list[Run], jobs: int, deadline: float) -> None:
             working[run.start(threads)] = run
         for process in [p for p in working if p.poll() is not None]:
             run = working.pop(process)
-            if process.returncode:
+            if process.returncode or run.report is None:
                 failed.append(run)
         if time.monotonic() >= deadline:
             for process in working:

@@ -113,12 +113,16 @@ def test_a_row_that_is_not_in_the_table_is_refused():
 
 def test_failed_runs_are_named_and_time_that_is_up_ends_the_table(tmp_path, monkeypatch):
     runs = [accuracy.Run("none/none", tmp_path / name, ()) for name in "ab"]
+    write_accuracy_report(runs[0], 0.5)
     commands = {"a": "raise SystemExit(0)", "b": "raise SystemExit(3)"}
 
     def start(run, threads):
         return subprocess.Popen([sys.executable, "-c", commands[run.folder.name]])
 
     monkeypatch.setattr(accuracy.Run, "start", start)
+    with pytest.raises(SystemExit, match=f"failed: {tmp_path / 'b' / 'output.txt'}$"):
+        accuracy.finish(runs, 2, float("inf"))
+    commands["b"] = "raise SystemExit(0)"  # and no report
     with pytest.raises(SystemExit, match=f"failed: {tmp_path / 'b' / 'output.txt'}$"):
         accuracy.finish(runs, 2, float("inf"))
     commands["a"] = commands["b"] = "import time; time.sleep(60)"
