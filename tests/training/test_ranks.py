@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -115,6 +116,24 @@ def test_an_optuna_sweep_trains_one_configuration_on_both_ranks(tmp_path, launch
         assert (tmp_path / "out" / "1" / "report.json").exists() and not (tmp_path / "out" / "2").exists()
     else:
         assert rates[0] != rates[1]
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_stops_and_saves_all(tmp_path):
+    """Planted failure of Lightning's handler: it talks to the other processes from within the signal, and hangs."""
+    run = tmp_path / "run"
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO, "trainer.max_epochs=500",
+               f"hydra.run.dir={run}"]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    while not (run / "checkpoints" / "last.ckpt").exists():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 143 and "stopped by SIGTERM; go on with" in text
+    assert not processes_of(run)
+    assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] % 3  # in mid-epoch
 
 
 def processes_of(run):
