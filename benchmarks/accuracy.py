@@ -5,8 +5,8 @@
     python benchmarks/accuracy.py --table rotmnist --quick -- data.source=mnist data.root=path/to/folder/with/MNIST
 
 What follows -- are overrides of train.py for every row. Every row and seed is a run of train.py in a folder of its own
-below multirun/accuracy; called again, finished runs are kept and unfinished ones go on. With --budget, no run begins
-after so many minutes, and those at work are stopped and saved.
+below multirun/accuracy_<table>; called again, finished runs are kept and unfinished ones go on. With --budget, no run
+begins after so many minutes, and those at work are stopped and saved.
 
 --quick is the shortened table: few rows, the fast recipe, few epochs of few pictures and 5 000 of the test pictures,
 the same for all. Each row gets the same search: every rate of --rates for half the epochs, with a seed of its own and

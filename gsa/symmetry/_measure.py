@@ -72,7 +72,9 @@ def translation_error(
             f"the output must keep the {height}×{width} pixels of the input, but is {list(expected.shape)}"
         )
     inside = (..., slice(margin, height - margin), slice(margin, width - margin))
-    return relative_error(moved[inside], torch.roll(expected, shift, (-2, -1))[inside], expected[inside].norm())
+    return relative_error(
+        moved[inside], torch.roll(expected, shift, (-2, -1))[inside], expected[inside].double().norm()
+    )
 
 
 def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation: Tensor) -> float:

@@ -13,6 +13,8 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import WandbLogger
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from gsa.training._callbacks import History
+
 __all__ = ["Dashboard", "complete_wandb", "show_report", "wandb_is_out_of_reach"]
 
 _NOT_OF_THE_EXPERIMENT = ("seed", "output_dir", "ckpt_path", "logger", "callbacks", "report", "train", "test")
@@ -61,10 +63,9 @@ class Dashboard(Callback):
             run.define_metric("symmetry/*", summary="last")
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module) -> None:
+        (history,) = (callback for callback in trainer.callbacks if isinstance(callback, History))
         for logger in _loggers(trainer):
-            history = next((c for c in trainer.callbacks if type(c).__name__ == "History"), None)
-            if history is not None and history.rows:
-                logger.log_metrics({"system/seconds_per_epoch": history.rows[-1]["seconds"]}, trainer.global_step)
+            logger.log_metrics({"system/seconds_per_epoch": history.rows[-1]["seconds"]}, trainer.global_step)
 
 
 def show_report(trainer: lightning.Trainer, report: dict[str, Any], folder: Path, artifacts: bool) -> None:
