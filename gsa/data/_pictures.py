@@ -90,6 +90,12 @@ class PictureDataModule(lightning.LightningDataModule):
     def test_dataloader(self) -> DataLoader:
         return self._share_of("test")
 
+    def batches_per_epoch(self) -> int:
+        """Training batches of an epoch, as far as the trainer does not limit them."""
+        batches = len(self.parts["train"]) // self.batch_size
+        limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
+        return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+
     def describe(self) -> dict[str, str | int]:
         """What a report says of the data; sizes of the parts once they are loaded."""
         return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
@@ -120,11 +126,8 @@ class PictureDataModule(lightning.LightningDataModule):
             return 0, 0
         loop = self.trainer.fit_loop
         batches = loop.epoch_loop.batch_progress.current.processed
-        seen = batches * self.batch_size
-        limit = self.trainer.limit_train_batches
-        in_epoch = len(self.parts["train"]) // self.batch_size
-        in_epoch = min(in_epoch, limit) if isinstance(limit, int) else int(in_epoch * limit)
-        return loop.epoch_progress.current.processed, seen if batches < in_epoch else 0
+        seen = batches * self.batch_size if batches < self.batches_per_epoch() else 0
+        return loop.epoch_progress.current.processed, seen
 
     def _rank(self) -> tuple[int, int]:
         """Which of how many processes this is."""

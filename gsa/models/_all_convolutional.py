@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.models._head import logits_over_poses
+from gsa.models._head import pooled_logits
 from gsa.nn import GroupConvolution, LiftingConvolution, SpatialPool
 
 __all__ = ["AllConvolutional"]
@@ -64,4 +64,4 @@ class AllConvolutional(nn.Module):
         return self.layers(images)
 
     def forward_head(self, features: Tensor) -> Tensor:
-        return logits_over_poses(self.head(features), "max")
+        return pooled_logits(self.head(features), "max")

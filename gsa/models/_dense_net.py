@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.models._head import logits_over_poses
+from gsa.models._head import pooled_logits
 from gsa.nn import FeatureAttention, GroupConvolution, LiftingConvolution, SpatialPool, crop_border
 
 __all__ = ["DenseNet"]
@@ -89,4 +89,4 @@ class DenseNet(nn.Module):
         return x
 
     def forward_head(self, features: Tensor) -> Tensor:
-        return logits_over_poses(self.head(features), "mean")
+        return pooled_logits(self.head(features), "mean")

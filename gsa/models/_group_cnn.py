@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.models._head import logits_over_poses
+from gsa.models._head import pooled_logits
 from gsa.nn import AttentiveConvolution, GroupConvolution, LiftingConvolution, SpatialPool
 
 __all__ = ["GroupCNN"]
@@ -78,4 +78,4 @@ class GroupCNN(nn.Module):
         return self.layers(images)
 
     def forward_head(self, features: Tensor) -> Tensor:
-        return logits_over_poses(self.head(features), "max")
+        return pooled_logits(self.head(features), "max")

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
+from gsa.models._head import pooled_logits
 from gsa.nn import AttentionBlock, LiftingSelfAttention, PointwiseLinear, SpatialPool, nearest_sizes
 from gsa.nn import norm as make_norm
 
@@ -150,9 +151,7 @@ class GSANet(nn.Module):
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Classes at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes]."""
-        scores = self.head(features).flatten(-2)
-        pooled = {"sum": scores.sum, "mean": scores.mean, "max": scores.amax}[self.pixels](-1)
-        return pooled.amax(-1) if self.poses == "max" else pooled.mean(-1)
+        return pooled_logits(self.head(features), self.poses, self.pixels)
 
     def side_after(self, side: int) -> int | None:
         """The side of the feature map for an image of `side` pixels; None where exactness or the map is lost."""

@@ -2,10 +2,11 @@
 
 from torch import Tensor
 
-__all__ = ["logits_over_poses"]
+__all__ = ["pooled_logits"]
 
 
-def logits_over_poses(scores: Tensor, poses: str) -> Tensor:
-    """Mean over pixels, then "max" or "mean" over poses: [B, classes, |H|, H, W] → [B, classes]."""
-    over_pixels = scores.mean((-2, -1))
+def pooled_logits(scores: Tensor, poses: str, pixels: str = "mean") -> Tensor:
+    """Sum, mean or max over pixels, then max or mean over poses: [B, classes, |H|, H, W] → [B, classes]."""
+    scores = scores.flatten(-2)
+    over_pixels = {"sum": scores.sum, "mean": scores.mean, "max": scores.amax}[pixels](-1)
     return over_pixels.amax(-1) if poses == "max" else over_pixels.mean(-1)

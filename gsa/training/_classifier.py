@@ -97,7 +97,6 @@ class Classifier(lightning.LightningModule):
         Not `trainer.estimated_stepping_batches`: that would start to load before a resumed run knows its epoch.
         """
         trainer = self.trainer
-        batches, limit = len(trainer.datamodule.train_dataloader()), trainer.limit_train_batches
-        batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+        batches = trainer.datamodule.batches_per_epoch()
         steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
         return steps if trainer.max_steps < 0 else min(steps, trainer.max_steps)
