@@ -5,31 +5,39 @@ gsa-train [key=value …]     the same as  python train.py [key=value …]
 
 import logging
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException, MissingConfigException
 from hydra.experimental.callback import Callback
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+import gsa.configs
 from gsa.models import list_models, preset
 from gsa.training import run
 from gsa.training._config import ConfigError, nearest
+from gsa.training._folder import refuse_unwritable
 from gsa.training._wandb import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "register", "train"]
 
 
 def register() -> None:
-    """Make the networks known to Hydra, with all their keywords, as the choices of model=…"""
+    """Make the networks known to Hydra, with all their keywords and their data, as the choices of model=…"""
     for name in list_models():
-        node = {"_target_": "gsa.create_model", "name": name, **preset(name)}
-        del node["in_channels"], node["num_classes"]  # those of the data
-        ConfigStore.instance().store(group="model", name=name, node=node)
+        model = {"_target_": "gsa.create_model", "name": name, **preset(name)}
+        del model["in_channels"], model["num_classes"]  # those of the data
+        defaults = [{"override /data": name.split("_")[0]}, "_self_"]  # unless other data are chosen
+        node = {"defaults": defaults, "model": model}
+        ConfigStore.instance().store(group="model", name=name, node=node, package="_global_")
     OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
     OmegaConf.register_new_resolver("gsa.wandb_is_out_of_reach", wandb_is_out_of_reach, replace=True, use_cache=True)
 
@@ -47,23 +55,45 @@ def train() -> None:
 
 
 class RefuseBadConfig(Callback):
-    """Checks a run before Hydra makes its folder."""
+    """Checks a run before Hydra makes its folder, and takes the folder away when the run is refused for its data."""
 
     def on_run_start(self, config: DictConfig, **kwargs) -> None:
+        HydraConfig.instance().set_config(config)  # which the name of the folder asks for
+        self.folder = Path(config.hydra.run.dir).absolute()
+        self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
         config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
-        config.output_dir = "."  # not known yet
+        config.output_dir = str(self.folder)
         try:
             run.check(config)
+            refuse_unwritable(self.folder)
         except ConfigError as error:
             _refuse(str(error))
+
+    def on_multirun_start(self, config: DictConfig, **kwargs) -> None:
+        try:
+            refuse_unwritable(Path(config.hydra.sweep.dir))
+        except ConfigError as error:
+            _refuse(str(error))
+
+    def on_run_end(self, config: DictConfig, job_return: JobReturn, **kwargs) -> None:
+        if job_return.status is JobStatus.FAILED and isinstance(job_return._return_value, ConfigError):
+            if self.missing:
+                shutil.rmtree(self.folder)
+            for place in self.missing[1:]:
+                if place.is_dir() and not any(place.iterdir()):
+                    place.rmdir()
 
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
     try:
         metrics, _ = run.train(config)
+    except ConfigError as error:
+        if HydraConfig.get().mode is RunMode.MULTIRUN:  # into the folder of the job; a sweep goes on
+            logging.getLogger(__name__).error("configuration refused: %s", error)
+        raise
     except Exception:
-        logging.getLogger(__name__).exception("this job has failed")  # into its own folder; a sweep goes on
+        logging.getLogger(__name__).exception("this job has failed")
         raise
     return metrics.get(config.objective)
 
@@ -83,8 +113,10 @@ def _explain(error: Exception) -> str:
     if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
         legal = _legal_keys(key)
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job"
-    if isinstance(error, MissingConfigException) and error.options:
-        return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options)}"
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        folder = Path(gsa.configs.__file__).parent
+        files = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
+        return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options or files)}"
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
 
 

@@ -1,5 +1,6 @@
 """Trained networks on disk: read from a run, or from a folder of weights and configuration; and written as such."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -110,7 +111,8 @@ def export(saved: Saved, folder: str | os.PathLike, program: bool = False) -> li
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "model.safetensors", folder / "config.json"]
     save_file({name: value.contiguous() for name, value in saved.network.state_dict().items()}, files[0])
-    files[1].write_text(json.dumps({"model": saved.model, "pictures": asdict(saved.pictures)}, indent=2) + "\n")
+    config = {"model": saved.model, "pictures": asdict(saved.pictures)}
+    files[1].write_text(json.dumps(config | {"sha256": _digest(config, files[0])}, indent=2) + "\n")
     if program:
         pictures = saved.pictures
         example = torch.rand(2, pictures.in_channels, pictures.image_size, pictures.image_size)
@@ -126,10 +128,22 @@ def _read_export(folder: Path) -> Saved:
 
     try:
         config = json.loads((folder / "config.json").read_text())
+        digest = _digest({key: config[key] for key in ("model", "pictures")}, folder / "model.safetensors")
+        if digest != config["sha256"]:
+            raise ValueError(
+                f"{folder} is not a whole export: model.safetensors or config.json has changed; expected the digest "
+                f"{config['sha256']}, but got {digest}"
+            )
         weights = load_file(folder / "model.safetensors")
         return _build(folder, dict(config["model"]), _pictures(config["pictures"]), weights)
-    except (json.JSONDecodeError, KeyError, TypeError, SafetensorError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, SafetensorError) as error:
         raise ValueError(f"{folder} is not a whole export: {error}") from error
+
+
+def _digest(config: dict[str, Any], weights: Path) -> str:
+    """SHA-256 of the configuration, whatever its layout, and the weights' file."""
+    text = json.dumps(config, sort_keys=True).encode()
+    return hashlib.sha256(text + weights.read_bytes()).hexdigest()
 
 
 def _pictures(values: Mapping[str, Any]) -> Pictures:

@@ -84,6 +84,29 @@ def test_a_checkpoint_that_does_not_fit_is_refused(run, tmp_path, damage, messag
         gsa.load(tmp_path / "other.ckpt")
 
 
+def test_an_exported_program_runs_where_there_is_no_compiler(run, tmp_path, monkeypatch):
+    file = export(read(run[0]), tmp_path, program=True)[2]
+    images = torch.rand(2, 1, 12, 12)
+    expected = gsa.load(run[0])(images)
+    with monkeypatch.context() as patch:
+        patch.setattr("gsa.ops.impl.native._library", None)
+        patch.setattr("gsa.ops._registry.choose", lambda device, dtype, backend=None: ("tiled", "planted"))
+        torch.testing.assert_close(torch.export.load(file).module()(images), expected)
+
+
+@pytest.mark.parametrize("name, change", [
+    ("config.json", lambda content: content.replace(b'"neighbourhood": 3', b'"neighbourhood": 5')),
+    ("model.safetensors", lambda content: content[:-1] + bytes([content[-1] ^ 1])),
+])  # fmt: skip
+def test_an_export_that_has_changed_is_refused(run, tmp_path, name, change):
+    export(read(run[0]), tmp_path)
+    before = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(change(before))
+    assert (tmp_path / name).read_bytes() != before
+    with pytest.raises(ValueError, match="not a whole export: .* has changed; expected the digest"):
+        gsa.load(tmp_path)
+
+
 def test_a_damaged_export_is_refused(run, tmp_path):
     export(read(run[0]), tmp_path)
     (tmp_path / "config.json").write_text("{")

@@ -1,6 +1,5 @@
 """The official RotMNIST archive: verified before it is used, parsed once into a compact cache that cannot hold code."""
 
-import hashlib
 import io
 import os
 import zipfile
@@ -10,7 +9,8 @@ import numpy
 import torch
 from filelock import FileLock
 from torch import Tensor
-from torchvision.datasets.utils import download_url
+
+from gsa.data._download import check_digest, fetch
 
 __all__ = ["ARCHIVE", "CACHE", "MD5", "prepare_archive", "read_archive", "read_cache"]
 
@@ -25,7 +25,6 @@ MEMBERS = {
     "mnist_all_rotation_normalized_float_test.amat": 50_000,
 }
 _AGAIN = "delete it, and it will be made again"
-ATTEMPTS = 3
 _BYTES_A_ROW = 785 * 40  # no official row comes near
 
 
@@ -45,11 +44,13 @@ def prepare_archive(root: Path, download: bool = False, md5: str = MD5, members:
             "data.download=true, or use data.source=mnist, digits generated from MNIST"
         )
     root.mkdir(parents=True, exist_ok=True)
+    if not os.access(root, os.W_OK):
+        raise ValueError(f"{root} must be a folder that can be written, because the archive is parsed into it once")
     with FileLock(root / f".{CACHE}.lock"):  # the system takes it back from an owner that has died
         if all(file.exists() for file in files):  # another process has been faster
             return
         if not archive.exists():
-            _fetch(archive, md5)
+            fetch(URL, archive, md5)
         check_digest(archive, md5)
         pictures, labels = read_archive(archive, members or MEMBERS)
         for file, array in zip(files, (pictures.astype(numpy.float16), labels.astype(numpy.uint8)), strict=True):
@@ -132,26 +133,3 @@ def _read_rows(stream: io.BufferedIOBase, rows: int, where: str) -> numpy.ndarra
 def cache_files(root: Path) -> tuple[Path, Path]:
     """Where the parsed pictures and labels are kept."""
     return root / f"{CACHE}_pictures.npy", root / f"{CACHE}_labels.npy"
-
-
-def check_digest(file: Path, md5: str) -> None:
-    """Raises ValueError unless the file is the one it should be."""
-    with file.open("rb") as stream:
-        found = hashlib.file_digest(stream, "md5").hexdigest()
-    if found != md5:
-        raise ValueError(f"{file} is not the official file: its MD5 should be {md5}, but is {found}; delete it")
-
-
-def _fetch(archive: Path, md5: str) -> None:
-    """Download to a file of another name, and give it its name once the digest is right; three times at most."""
-    part = archive.with_suffix(".part")
-    for attempt in range(1, ATTEMPTS + 1):
-        part.unlink(missing_ok=True)
-        try:
-            download_url(URL, str(archive.parent), filename=part.name)
-            check_digest(part, md5)
-            os.replace(part, archive)
-            return
-        except (OSError, ValueError) as error:
-            if attempt == ATTEMPTS:
-                raise ValueError(f"{URL} could not be fetched in {ATTEMPTS} attempts; the last one: {error}") from error

@@ -10,6 +10,7 @@ from filelock import FileLock
 from torch.utils.data import Dataset, Subset
 from torchvision.datasets import CIFAR10
 
+from gsa.data._download import fetch
 from gsa.data._pictures import PictureDataModule, pictures_in_memory
 
 __all__ = ["CIFAR10DataModule"]
@@ -48,10 +49,13 @@ class CIFAR10DataModule(PictureDataModule):
         self.root, self.download, self.split_seed = Path(root), download, split_seed
 
     def prepare_data(self) -> None:
-        if self.download:
-            self.root.mkdir(parents=True, exist_ok=True)
-            with FileLock(self.root / ".download.lock"):  # several processes or jobs
-                self._read(train=True, download=True)
+        if not self.download or self._is_there():
+            return
+        self.root.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.root / ".download.lock"):  # several processes or jobs
+            if not self._is_there():
+                fetch(CIFAR10.url, self.root / CIFAR10.filename, CIFAR10.tgz_md5)
+                CIFAR10(self.root, download=True)  # unpacks it
 
     def load(self) -> dict[str, Dataset]:
         training, test = self._read(train=True), self._read(train=False)
@@ -62,9 +66,15 @@ class CIFAR10DataModule(PictureDataModule):
             "test": test,
         }
 
-    def _read(self, train: bool, download: bool = False) -> Dataset:
+    def _is_there(self) -> bool:
         try:
-            files = CIFAR10(self.root, train=train, download=download)
+            return bool(CIFAR10(self.root))
+        except RuntimeError:
+            return False
+
+    def _read(self, train: bool) -> Dataset:
+        try:
+            files = CIFAR10(self.root, train=train)
         except RuntimeError as error:
             raise FileNotFoundError(
                 f"CIFAR-10's files were not found whole under {self.root / CIFAR10.base_folder}; set data.root, let "

@@ -55,7 +55,9 @@ def attend(
     if seed is None:
         seed = _draw_seed(query.device, dropout)
     name, reason = _registry.choose(query.device, query.dtype, backend)
-    if not torch.compiler.is_compiling():
+    if torch.compiler.is_exporting():
+        name = backend or "auto"  # chosen where the program runs
+    elif not torch.compiler.is_compiling():
         _registry.announce(name, reason)
     return torch.ops.gsa.attend(
         query,
@@ -118,6 +120,8 @@ def _attend(
     backend: str,
 ) -> Tensor:
     with torch.autocast(query.device.type, enabled=False):
+        if backend == "auto":
+            backend, _ = _registry.choose(query.device, query.dtype)
         output = _registry.get(backend).forward(query, key, value, spatial, pose, window, seed, paired, dropout)
     return channels_first(output)
 

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import lightning
@@ -67,6 +68,8 @@ def check(config: DictConfig) -> None:
     if draws_seed := config.seed is None:
         config.seed = 0
     refuse_bad_keys(config)
+    if config.ckpt_path not in (None, "auto") and not Path(config.ckpt_path).is_file():
+        raise ConfigError(f"there is no checkpoint at {config.ckpt_path}")
     with _silence(), torch.random.fork_rng(devices=[]):
         try:
             parts = build(config, log=False)
@@ -113,6 +116,7 @@ def build(config: DictConfig, log: bool = True) -> Parts:
         config.trainer,
         callbacks=callbacks,
         logger=loggers or False,
+        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),
         plugins=[SafeCheckpointIO()],
     )
     return Parts(data, network, classifier, history, listener, best, trainer)

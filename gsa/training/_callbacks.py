@@ -35,7 +35,10 @@ class History(Callback):
 
     def __init__(self) -> None:
         self.rows: list[dict[str, float]] = []
-        self._start = 0.0
+        self._start, self._before = 0.0, 0.0
+
+    def on_train_start(self, trainer: lightning.Trainer, module) -> None:
+        self._start = time.perf_counter() - self._before  # an epoch that goes on is not started again
 
     def on_train_epoch_start(self, trainer: lightning.Trainer, module) -> None:
         self._start = time.perf_counter()
@@ -46,7 +49,7 @@ class History(Callback):
         self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **metrics})
 
     def state_dict(self) -> dict[str, Any]:
-        return {"rows": list(self.rows)}
+        return {"rows": list(self.rows), "seconds": time.perf_counter() - self._start}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.rows = list(state["rows"])
+        self.rows, self._before = list(state["rows"]), state.get("seconds", 0.0)

@@ -6,6 +6,7 @@ import os
 import pickle
 import shutil
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,8 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
             f"{'the previous one is as it was' if path.exists() else 'nothing was kept'}",
         ) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # which would hide what has gone wrong
+            part.unlink()
 
 
 def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[str, Any]:

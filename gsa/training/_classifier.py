@@ -22,7 +22,7 @@ class Classifier(lightning.LightningModule):
         num_classes: number of classes.
         optimizer: parameters → optimizer.
         scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
-        config: plain values that describe the run; stored in its checkpoints as hyperparameters, and given to loggers.
+        config: plain values that describe the run; stored in its checkpoints as hyperparameters.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Classifier(lightning.LightningModule):
         )
         self.confusion = MulticlassConfusionMatrix(num_classes)  # of the test
         if config:
-            self.save_hyperparameters(config)
+            self.save_hyperparameters(config, logger=False)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images)

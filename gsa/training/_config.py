@@ -14,7 +14,7 @@ from hydra.utils import get_object
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-__all__ = ["ConfigError", "RunConfig", "nearest", "refuse_bad_keys"]
+__all__ = ["ConfigError", "RunConfig", "flat", "nearest", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 
@@ -76,6 +76,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """The legal word that is most like another, in brackets."""
     (closest,) = difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)
     return f" (the nearest is {closest!r})"
+
+
+def flat(node: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested values under dotted keys."""
+    if not isinstance(node, dict) or not node:
+        return {prefix: node}
+    parts = (flat(value, f"{prefix}.{key}" if prefix else str(key)) for key, value in node.items())
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _check_ranges(plain: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The folder of a run: what stands in it when the run begins, and whether it may go on from there."""
 
 import json
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +11,14 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from gsa.training._checkpoints import newest_checkpoint, read_checkpoint
-from gsa.training._config import ConfigError
+from gsa.training._config import ConfigError, flat
 
 __all__ = [
     "chosen_metrics",
     "finished_report",
     "refuse_other_network",
     "refuse_other_training",
+    "refuse_unwritable",
     "where_it_stands",
     "write_config",
 ]
@@ -34,12 +36,22 @@ def write_config(resolved: str, folder: Path) -> None:
     Raises:
         ConfigError: a folder that cannot be written to.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.json").unlink(missing_ok=True)
-        (folder / "config.yaml").write_text(resolved)
-    except OSError as error:
-        raise ConfigError(f"output_dir must be a folder that can be written, but {folder} is not: {error}") from error
+    refuse_unwritable(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.json").unlink(missing_ok=True)
+    (folder / "config.yaml").write_text(resolved)
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Look whether a run can write into its folder, before anything is written.
+
+    Raises:
+        ConfigError: it or what stands in its place is not a folder, or is read-only.
+    """
+    for place in (folder.absolute(), folder.absolute() / "checkpoints"):
+        standing = next(part for part in (place, *place.parents) if part.exists())
+        if not (standing.is_dir() and os.access(standing, os.W_OK | os.X_OK)):
+            raise ConfigError(f"output_dir must be a folder that can be written, but {standing} is not")
 
 
 def finished_report(config: DictConfig, folder: Path) -> dict[str, Any] | None:
@@ -51,6 +63,8 @@ def finished_report(config: DictConfig, folder: Path) -> dict[str, Any] | None:
     if not (folder / "config.yaml").exists():
         return None
     before = yaml.safe_load((folder / "config.yaml").read_text())
+    if before is None:  # empty: a full disk
+        return None
     if config.seed is None:  # the one that was drawn
         config.seed = before["seed"]
     _refuse_another_run(before, config, folder)
@@ -68,9 +82,11 @@ def where_it_stands(folder: Path, config: DictConfig) -> str | None:
     """The newest whole checkpoint of a run, if there is one; says which, and what is wrong with others.
 
     Raises:
-        ConfigError: it is that of another configuration.
+        ConfigError: it is that of another configuration, or there are some and none is whole.
     """
     newest, damaged = newest_checkpoint(folder / "checkpoints")
+    if newest is None and damaged:
+        raise ConfigError(f"no checkpoint of the run in {folder} is whole; delete them to begin anew: {damaged}")
     if newest is not None:
         _refuse_another_run(read_checkpoint(newest)["hyper_parameters"]["run"], config, folder)
     for message in damaged:
@@ -110,7 +126,7 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
         return
-    before, now = _flat(there), _flat(_plain(config))
+    before, now = flat(there), flat(_plain(config))
     differing = [
         f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
         for key in _differing(there, _plain(config))
@@ -141,17 +157,9 @@ def _plain(config: DictConfig) -> dict[str, Any]:
 
 def _differing(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """Dotted keys whose values are not the same, or that only one has."""
-    there, here = _flat(there), _flat(here)
+    there, here = flat(there), flat(here)
     return sorted(key for key in there | here if there.get(key, ...) != here.get(key, ...))
 
 
 def _is_below(key: str, parts: Sequence[str]) -> bool:
     return any(key == part or key.startswith(f"{part}.") for part in parts)
-
-
-def _flat(node: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested values under dotted keys."""
-    if not isinstance(node, dict) or not node:
-        return {prefix: node}
-    parts = (_flat(value, f"{prefix}.{key}" if prefix else str(key)) for key, value in node.items())
-    return {name: value for part in parts for name, value in part.items()}

@@ -18,11 +18,13 @@ from pathlib import Path
 import lightning
 import torch.distributed
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
-from lightning.pytorch.utilities import rank_zero_only
+from lightning.pytorch.utilities import rank_zero_only, rank_zero_warn
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from gsa.training._config import ConfigError
 
-__all__ = ["check_processes", "ddp", "is_first_rank", "other_ranks"]
+__all__ = ["check_processes", "ddp", "is_first_rank", "other_ranks", "warn_of_batch_norm"]
 
 GRACE = 20  # seconds for a process to fail by itself, before it is ended
 _VARIABLES = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -66,10 +68,28 @@ def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: boo
             "trainer.strategy must be gsa.training.ddp for several processes, whose order and configuration it keeps "
             f"the same, but got {type(strategy).__name__}"
         )
+    outside = strategy.cluster_environment.creates_processes_externally
+    if trainer.num_nodes > 1 and not outside:
+        raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
+    if strategy._layer_sync is not None and strategy.root_device.type != "cuda":
+        raise ConfigError(
+            "trainer.sync_batchnorm needs GPUs, elsewhere batch norm takes the share of each process for itself: set "
+            "trainer.sync_batchnorm=false"
+        )
     if batch_size % world:
         raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
-    if draws_seed and world > 1 and strategy.cluster_environment.creates_processes_externally:
+    if draws_seed and world > 1 and outside:
         raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")
+
+
+def warn_of_batch_norm(trainer: lightning.Trainer, network: nn.Module) -> None:
+    """Say so where several processes do not train what one would."""
+    alone = trainer.world_size == 1 or trainer.strategy._layer_sync is not None
+    if not alone and any(isinstance(module, _BatchNorm) for module in network.modules()):
+        rank_zero_warn(
+            "batch norm takes its statistics from the share of each process, so these are not the steps of one "
+            "process: trainer.sync_batchnorm=true on GPUs, or model.norm=sample, where the network has it"
+        )
 
 
 def is_first_rank() -> bool:
@@ -83,17 +103,12 @@ def other_ranks(trainer: lightning.Trainer, folder: Path) -> Iterator[None]:
 
     Nothing happens for a single process, or where torchrun or a cluster has started them. A process that fails is
     quoted here and ends the run; what the others print is in rank_<n>.log.
-
-    Raises:
-        ConfigError: several nodes without anything that starts processes on them.
     """
     outside = trainer.strategy.cluster_environment if isinstance(trainer.strategy, DDPStrategy) else None
     if outside is None or outside.creates_processes_externally:
         yield
         _leave_group()
         return
-    if trainer.num_nodes > 1:
-        raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
     world = trainer.num_devices
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "NODE_RANK": "0", "LOCAL_RANK": "0"}
     os.environ["WORLD_SIZE"] = str(world)

@@ -109,7 +109,7 @@ def _used(parts: Parts) -> dict[str, int]:
     trainer, loaders = parts.trainer, parts.data
     batches = {
         "train": trainer.num_training_batches if parts.history.rows else 0,
-        "val": sum(trainer.num_val_batches),
+        "val": sum(trainer.num_val_batches or trainer.validate_loop.max_batches),
         "test": sum(trainer.num_test_batches),
     }
     world = trainer.world_size  # batch_size is that of all processes together

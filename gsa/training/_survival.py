@@ -117,6 +117,10 @@ class FiniteSteps(Callback):
             running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
             self._statistics = [(statistic, statistic.clone()) for statistic in running]
 
+    def on_before_backward(self, trainer: lightning.Trainer, module, loss: Tensor) -> None:
+        finite = loss.detach().isfinite()  # the gradients of an infinite loss may be: they are not to be believed
+        loss.register_hook(lambda grad: grad.where(finite, math.nan))  # which all processes of a run then share
+
     def on_before_optimizer_step(self, trainer: lightning.Trainer, module, optimizer) -> None:
         if getattr(trainer.precision_plugin, "scaler", None) is not None:
             return  # which does the same, and needs to

@@ -9,12 +9,13 @@ from typing import Any
 import lightning
 import rich
 import torch
+import yaml
 from omegaconf import DictConfig, OmegaConf
 from rich.syntax import Syntax
 
 from gsa.training._build import Parts, build, check
 from gsa.training._checkpoints import read_checkpoint
-from gsa.training._config import ConfigError
+from gsa.training._config import ConfigError, flat
 from gsa.training._folder import (
     chosen_metrics,
     finished_report,
@@ -25,7 +26,7 @@ from gsa.training._folder import (
 )
 from gsa.training._gallery import draw_gallery
 from gsa.training._quiet import quiet
-from gsa.training._ranks import is_first_rank, other_ranks
+from gsa.training._ranks import is_first_rank, other_ranks, warn_of_batch_norm
 from gsa.training._report import describe_run, measured_group, summary, symmetry_of, write_json
 from gsa.training._wandb import show_report
 
@@ -59,11 +60,14 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
     with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
         parts = build(config)
+        warn_of_batch_norm(parts.trainer, parts.network)
         _read_inputs(config, parts)
         if is_first_rank():
             resolved = OmegaConf.to_yaml(config, resolve=True)
             write_config(resolved, folder)
             rich.print(Syntax(resolved, "yaml", background_color="default"))
+            for logger in parts.trainer.loggers:
+                logger.log_hyperparams(flat(yaml.safe_load(resolved)))
         with other_ranks(parts.trainer, folder):
             metrics, before, confusion = _train_and_test(config, parts)
         objects = {

@@ -7,6 +7,7 @@ import pytest
 from torchvision.datasets import CIFAR10
 
 from gsa.data import CIFAR10DataModule
+from tests.data.test_rotmnist import Server
 
 
 def test_the_parts_are_disjoint(tmp_path, monkeypatch):
@@ -37,3 +38,11 @@ def test_other_files_in_their_place_are_refused_unread(tmp_path):
     with pytest.raises(AttributeError):  # the plant: unpickled trustingly, it runs
         pickle.loads((folder / "test_batch").read_bytes()).get("data")
     assert (tmp_path / "canary").exists()
+
+
+def test_an_archive_that_is_cut_never_gets_its_name(tmp_path, monkeypatch):
+    with Server(b"not the archive" * 10_000, whole_from=99) as server:
+        monkeypatch.setattr(CIFAR10, "url", server.url)
+        with pytest.raises(ValueError, match="could not be fetched in 3 attempts"):
+            CIFAR10DataModule(tmp_path, download=True).prepare_data()
+    assert server.requests == 3 and not (tmp_path / CIFAR10.filename).exists()

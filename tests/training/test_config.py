@@ -68,6 +68,17 @@ def test_every_experiment_can_be_built_with_both_recipes(configure, experiment):
     assert fast.optimizer._target_ == "torch.optim.AdamW" and fast.trainer.max_epochs < 100
 
 
+def test_a_network_brings_its_data_unless_others_are_chosen(configure):
+    assert configure("model=rotmnist_r4_sa").data._target_ == "gsa.data.RotMNISTDataModule"
+    assert configure("model=rotmnist_r4_sa", "data=imagefolder").data._target_ == "gsa.data.ImageFolderDataModule"
+    assert configure("experiment=rotmnist/r4_sa", "model=pcam_z2_sa").data._target_ == "gsa.data.RotMNISTDataModule"
+
+
+@pytest.mark.parametrize("row", ["r4_sa", "z2_cnn", "r4_cnn", "alpha_r4_cnn", "vit"])
+def test_every_row_can_be_trained_alike(configure, row):
+    check(configure(f"experiment=rotmnist/{row}", "recipe=rotmnist"))
+
+
 def test_there_is_an_experiment_for_every_network():
     names = {name.replace("/", "_") for name in choices("experiment")}
     assert {name for name in names if not name.startswith("rotmnist_r4_sa_")} == set(gsa.list_models())
@@ -140,6 +151,8 @@ BAD = [
     ("+trainer.val_check_interval=0.5", "val_check_interval must be left out"),
     ([*TWO, "+trainer.strategy=ddp_spawn"], "must be gsa.training.ddp"),
     ([*TWO, "+trainer.strategy=fsdp"], "trainer.strategy|fsdp|FSDP"),
+    ([*TWO, "+trainer.sync_batchnorm=true"], "sync_batchnorm needs GPUs"),
+    ([*TWO, "+trainer.num_nodes=2"], "needs srun, submitit or torchrun"),
     ([*TWO, "data.batch_size=15"], "divisible by the 2 processes, but got 15"),
 ]
 
@@ -165,10 +178,14 @@ def test_a_good_override_is_not(configure, override):
     ("+typo=1", "unknown key 'typo' (the nearest is"),
     ("model.neighborhood=7", "(the nearest is 'model.neighbourhood')"),
     ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),
+    ("experiment=rotmnist/r4_saa", "(the nearest is 'experiment/rotmnist/r4_sa')"),
+    ("experiment=rotmnist/r4_sa", "use data.source=mnist"),  # there are no data: told once Hydra has made its folder
+    ("ckpt_path=nowhere.ckpt", "there is no checkpoint at nowhere.ckpt"),
+    ("hydra.run.dir=/dev/null/mine", "output_dir must be a folder that can be written, but /dev/null is not"),
     ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
 ])  # fmt: skip
 def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
     done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,
                           text=True, stdin=subprocess.DEVNULL)  # fmt: skip
-    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stdout + done.stderr
     assert not list(tmp_path.iterdir())

@@ -48,6 +48,7 @@ HALVES = ("trainer.accumulate_grad_batches=2",)
 ])  # fmt: skip
 def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, epoch, index, steps, extra):
     options = (*DROPOUT, *extra, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]")
+    start = time.monotonic()
     weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])
     before = signal.getsignal(number)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped) as stopped:
@@ -57,11 +58,13 @@ def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, ep
     last = stopped.value.checkpoint
     assert read_checkpoint(last)["global_step"] == steps
     torch.manual_seed(99)
-    resumed, rows_too, accuracy_too = outcome(train(small(*options, f"ckpt_path='{last}'", folder="parts"))[1])
+    _, resumed_run = train(small(*options, f"ckpt_path='{last}'", folder="parts"))
+    resumed, rows_too, accuracy_too = outcome(resumed_run)
     assert [name for name in weights if not torch.equal(resumed[name], weights[name])] == []
     assert accuracy_too == accuracy and len(rows_too) == len(rows)
     # of the training part of the epoch that was cut in two, metrics hold what came after the cut
     assert [row["val/loss"] for row in rows_too] == [row["val/loss"] for row in rows]
+    assert 0 < resumed_run["report"]["train_seconds"] < time.monotonic() - start
 
 
 def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
@@ -109,6 +112,13 @@ def test_steps_that_are_not_finite_are_left_out_and_end_the_run(small, tmp_path,
     for name in ("best", "last"):
         state = read_checkpoint(tmp_path / "run" / "checkpoints" / f"{name}.ckpt")["state_dict"]
         assert all(value.isfinite().all() for value in state.values())
+
+
+def test_an_infinite_loss_is_left_out_although_its_gradients_are_finite(small):
+    ours = gsa.training.Classifier.training_step
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(NotFinite, match="of epoch 0"):
+        patch.setattr("gsa.training.Classifier.training_step", lambda *a: ours(*a) + float("inf"))
+        train(small("trainer.max_epochs=1", "trainer.limit_train_batches=4"))
 
 
 def test_a_single_step_that_is_not_finite_does_not_end_the_run(small):
@@ -161,6 +171,15 @@ def test_auto_passes_over_damage_and_says_so(small, tmp_path, capsys):
     text = capsys.readouterr().out
     assert "passed over" in text and "last.ckpt is not a whole checkpoint" in text and "going on from" in text
     assert json.loads((folder / "report.json").read_text())["epochs"] == 2
+
+
+def test_auto_does_not_begin_anew_over_damage(small, tmp_path):
+    train(small("trainer.max_epochs=1"))
+    (tmp_path / "run" / "report.json").unlink()
+    for file in (tmp_path / "run" / "checkpoints").iterdir():
+        file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(ConfigError, match="no checkpoint of the run in .* is whole"):
+        train(small("trainer.max_epochs=1", "ckpt_path=auto"))
 
 
 @pytest.mark.parametrize("field, value", [("group", "Z2M"), ("num_heads", 2), ("neighbourhood", 5), ("form", "summed")])

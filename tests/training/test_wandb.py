@@ -57,7 +57,7 @@ def test_an_offline_run_holds_what_a_dashboard_shows(offline):
         names = [value for key, value in history.items() if key.startswith(f"pictures/{picture}.path")]
         assert names and (run / "files" / names[0]).is_file(), picture
     config = json.dumps(of_type(records, "config"))
-    assert "neighbourhood" in config and "digits_r4_sa" in config
+    assert "model.neighbourhood" in config and "digits_r4_sa" in config  # flat, as columns of its table
     summary = json.dumps(of_type(records, "summary"))
     assert "report/test_accuracy" in summary
     metrics = json.dumps(of_type(records, "metric"))
