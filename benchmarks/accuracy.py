@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from table import spread
 
 ROOT = Path(__file__).parent.parent
 SEARCH_SEED = 1000
+REFUSED = 2  # exit code of a configuration that cannot be run
 QUICK_OVERRIDES = (
     "recipe=fast",
     "trainer.limit_train_batches=125",
@@ -67,11 +69,14 @@ class Run:
             )
 
 
-def finish(runs: list[Run], jobs: int, deadline: float) -> None:
-    """Run them all, several at once; stop and save what is at work when the time is up.
+def finish(runs: list[Run], jobs: int, deadline: float) -> list[Run]:
+    """Run them all, several at once; stop and save what is at work when the time is up or a run is refused.
+
+    Returns:
+        Those that have failed.
 
     Raises:
-        SystemExit: a run failed, or the time is up; the next call goes on.
+        SystemExit: a run was refused, or the time is up; the next call goes on.
     """
     waiting, working, failed = deque(runs), {}, []
     threads = max((os.cpu_count() or 1) // jobs, 1)
@@ -82,17 +87,29 @@ def finish(runs: list[Run], jobs: int, deadline: float) -> None:
             working[run.start(threads)] = run
         for process in [p for p in working if p.poll() is not None]:
             run = working.pop(process)
+            if process.returncode == REFUSED:
+                stop(working)
+                raise SystemExit(f"{run.folder}: {(run.folder / 'output.txt').read_text().splitlines()[-1]}")
             if process.returncode or run.report is None:
                 failed.append(run)
         if time.monotonic() >= deadline:
-            for process in working:
-                process.send_signal(signal.SIGTERM)
-            for process in working:
-                process.wait()
+            stop(working)
             raise SystemExit(f"the time is up, {len(waiting) + len(working)} runs are left: the same command goes on")
         time.sleep(1)
+    return failed
+
+
+def refuse_failures(failed: list[Run]) -> None:
     if failed:
         raise SystemExit("failed: " + ", ".join(str(run.folder / "output.txt") for run in failed))
+
+
+def stop(working: Iterable[subprocess.Popen]) -> None:
+    """Have them save themselves."""
+    for process in working:
+        process.send_signal(signal.SIGTERM)
+    for process in working:
+        process.wait()
 
 
 def rows_of(options: argparse.Namespace) -> list[str]:
@@ -108,7 +125,7 @@ def rows_of(options: argparse.Namespace) -> list[str]:
 
 
 def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> dict[str, float]:
-    """The best rate of every row, on validation, with half the epochs and another seed."""
+    """The best rate of every row, on validation, with half the epochs and another seed; a failed run has none right."""
     runs = {
         (row, rate): Run(
             row,
@@ -118,8 +135,11 @@ def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> d
         for row in rows
         for rate in options.rates
     }
-    finish(list(runs.values()), options.jobs, deadline)
-    scores = {key: run.report["val_accuracy"] for key, run in runs.items()}
+    failed = finish(list(runs.values()), options.jobs, deadline)
+    for row in rows:
+        if all(runs[row, rate] in failed for rate in options.rates):
+            refuse_failures(failed)
+    scores = {key: 0.0 if run in failed else run.report["val_accuracy"] for key, run in runs.items()}
     for row in rows:
         found = ", ".join(f"{rate}: {100 * scores[row, rate]:.1f} %" for rate in options.rates)
         print(f"{row}: validation by rate {found}", flush=True)
@@ -193,7 +213,7 @@ def main(options: argparse.Namespace) -> None:
     deadline = time.monotonic() + 60 * options.budget
     rates = searched(options, rows, deadline) if options.quick else {}
     runs = {row: [seeded(options, row, seed, rates.get(row)) for seed in range(options.seeds)] for row in rows}
-    finish([run for of_row in runs.values() for run in of_row], options.jobs, deadline)
+    refuse_failures(finish([run for of_row in runs.values() for run in of_row], options.jobs, deadline))
     reports = {row: [run.report for run in of_row] for row, of_row in runs.items()}
     text = markdown(options, reports, rates)
     print(text)

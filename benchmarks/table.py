@@ -73,7 +73,10 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.md")
     options = parser.parse_args()
-    text = table(reports(options.folders))
+    try:
+        text = table(reports(options.folders))
+    except ValueError as error:
+        raise SystemExit(f"table.py: {error}") from None
     print(text)
     if options.save:
         folders = " ".join(map(str, options.folders))

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import sys
+from importlib import resources
 from pathlib import Path
 
 import hydra
@@ -20,7 +21,6 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-import gsa.configs
 from gsa.models import list_models, preset
 from gsa.training import run
 from gsa.training._config import ConfigError, nearest
@@ -114,7 +114,7 @@ def _explain(error: Exception) -> str:
         legal = _legal_keys(key)
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        folder = Path(gsa.configs.__file__).parent
+        folder = Path(str(resources.files("gsa.configs")))
         files = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
         return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options or files)}"
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)

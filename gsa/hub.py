@@ -1,4 +1,4 @@
-"""Networks on the Hugging Face Hub; needs `pip install "gsa[hub]"`."""
+"""Networks on the Hugging Face Hub; needs `pip install huggingface_hub`."""
 
 import os
 from dataclasses import asdict

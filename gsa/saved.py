@@ -52,7 +52,7 @@ class Saved:
 
 
 def load(path: str | os.PathLike) -> nn.Module:
-    """A trained network in eval mode.
+    """A trained network in eval mode; it takes pictures as `read(path).pictures.normalise` makes them.
 
     Args:
         path: folder of a run (its best weights), a checkpoint, or a folder written by `export`.

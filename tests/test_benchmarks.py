@@ -87,6 +87,7 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
             rate = next(float(o.split("=")[1]) for o in run.overrides if o.startswith("optimizer.lr"))
             best = {"rotmnist/z2_sa": 0.0125}.get(run.experiment, 0.005)
             write_accuracy_report(run, 0.9 if rate == best else 0.5)
+        return [run for run in runs if run.folder.name == "search_0.03"]  # too fast for all
 
     monkeypatch.setattr(accuracy, "finish", finish)
     monkeypatch.setattr(accuracy, "RESULTS", tmp_path)
@@ -120,10 +121,15 @@ def test_failed_runs_are_named_and_time_that_is_up_ends_the_table(tmp_path, monk
         return subprocess.Popen([sys.executable, "-c", commands[run.folder.name]])
 
     monkeypatch.setattr(accuracy.Run, "start", start)
-    with pytest.raises(SystemExit, match=f"failed: {tmp_path / 'b' / 'output.txt'}$"):
-        accuracy.finish(runs, 2, float("inf"))
+    assert accuracy.finish(runs, 2, float("inf")) == [runs[1]]
     commands["b"] = "raise SystemExit(0)"  # and no report
+    assert accuracy.finish(runs, 2, float("inf")) == [runs[1]]
     with pytest.raises(SystemExit, match=f"failed: {tmp_path / 'b' / 'output.txt'}$"):
+        accuracy.refuse_failures([runs[1]])
+    commands["b"] = "raise SystemExit(2)"
+    runs[1].folder.mkdir()
+    (runs[1].folder / "output.txt").write_text("…\nconfiguration refused: no data")
+    with pytest.raises(SystemExit, match="b: configuration refused: no data"):
         accuracy.finish(runs, 2, float("inf"))
     commands["a"] = commands["b"] = "import time; time.sleep(60)"
     with pytest.raises(SystemExit, match="the time is up, 2 runs are left"):

@@ -12,7 +12,7 @@ import lightning
 import torch
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
-from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint, ProgressBar
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
@@ -116,7 +116,8 @@ def build(config: DictConfig, log: bool = True) -> Parts:
         config.trainer,
         callbacks=callbacks,
         logger=loggers or False,
-        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),
+        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),  # without: Lightning's own
+        enable_progress_bar=config.trainer.enable_progress_bar and any(isinstance(c, ProgressBar) for c in callbacks),
         plugins=[SafeCheckpointIO()],
     )
     return Parts(data, network, classifier, history, listener, best, trainer)

@@ -74,7 +74,9 @@ def refuse_bad_keys(config: DictConfig) -> None:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """The legal word that is most like another, in brackets."""
-    (closest,) = difflib.get_close_matches(word, list(known), n=1, cutoff=0.0)
+    known = list(known)
+    ends = {known_word.rpartition(".")[2]: known_word for known_word in known}  # lr stands for optimizer.lr
+    closest = ends.get(word) or difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
     return f" (the nearest is {closest!r})"
 
 

@@ -91,7 +91,8 @@ def summary(report: dict) -> str:
             lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{share}")
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
-    lines.append(f"symmetry     relative change of the logits, exact elements: {exact}")
+    which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
+    lines.append(f"symmetry     relative change of the logits, {which}: {exact}")
     if sampled := [e["error"] for e in errors.values() if not e["exact"]]:
         lines.append(f"             sampled between the pixels: {max(sampled):.1e} at worst of {len(sampled)} elements")
     return "\n".join(lines)

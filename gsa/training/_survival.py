@@ -30,7 +30,8 @@ class Stopped(SystemExit):
         self.checkpoint = checkpoint
 
     def __str__(self) -> str:
-        return f"stopped by {signal.Signals(self.code - 128).name}; go on with  ckpt_path={self.checkpoint}"
+        name = signal.Signals(self.code - 128).name
+        return f"stopped by {name}; the same command goes on with  ckpt_path={self.checkpoint}"
 
 
 class SaveOnSignal(Callback):
@@ -73,7 +74,7 @@ class SaveOnSignal(Callback):
         if done % trainer.accumulate_grad_batches or done >= trainer.num_training_batches:
             return  # between the halves of a step, or with the validation of the epoch still to come
         if trainer.strategy.reduce_boolean_decision(self.received is not None, all=False):
-            trainer.save_checkpoint(self.checkpoint)
+            trainer.save_checkpoint(self.checkpoint, weights_only=False)  # with all that a resumed run needs
             stopped = Stopped(self.received or signal.SIGTERM, self.checkpoint)  # or another process was told
             rank_zero_info(str(stopped))
             raise stopped

@@ -1,4 +1,4 @@
-"""A wandb workspace for our runs; saving it needs an account, and `pip install "gsa[dashboard]"`."""
+"""A wandb workspace for our runs; saving it needs an account, and `pip install wandb-workspaces`."""
 
 __all__ = ["PICTURES", "dashboard"]
 
@@ -22,7 +22,7 @@ def dashboard(entity: str, project: str):
         import wandb_workspaces.reports.v2 as panels
         import wandb_workspaces.workspaces as workspaces
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError('a dashboard needs wandb-workspaces: pip install "gsa[dashboard]"') from error
+        raise ModuleNotFoundError("a dashboard needs wandb-workspaces: pip install wandb-workspaces") from error
 
     def curve(metric: str):
         return panels.LinePlot(title=metric, x="trainer/global_step", y=[metric], groupby="group")

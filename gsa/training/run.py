@@ -13,6 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from rich.syntax import Syntax
 
+from gsa.ops import explain
 from gsa.training._build import Parts, build, check
 from gsa.training._checkpoints import read_checkpoint
 from gsa.training._config import ConfigError, flat
@@ -59,7 +60,7 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
         config.seed = torch.seed() % 2**32
     with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
-        parts = build(config)
+        parts = _built(config)
         warn_of_batch_norm(parts.trainer, parts.network)
         _read_inputs(config, parts)
         if is_first_rank():
@@ -93,8 +94,10 @@ def _train_and_test(config: DictConfig, parts: Parts) -> tuple[dict[str, float],
         if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         size, device = config.data.batch_size, parts.trainer.strategy.root_device
+        backend, _, _ = explain(device=device).partition(":")
         raise MemoryError(
-            f"out of memory on {device} with data.batch_size={size} ({str(error).splitlines()[0]}): "
+            f"out of memory on {device}, attention by {backend!r}, with data.batch_size={size} "
+            f"({str(error).splitlines()[0]}): "
             f"data.batch_size={size // 2} trainer.accumulate_grad_batches=2 takes the same steps with half of it"
         ) from error
 
@@ -103,12 +106,20 @@ def _report(config: DictConfig, parts: Parts, metrics: dict, before: dict, confu
     """report.json, report.txt and the pictures."""
     report = describe_run(config, parts, metrics, before, _symmetry(parts))
     if config.report:
+        print("drawing the report's pictures")
         draw_gallery(folder, report, parts, confusion)
     show_report(parts.trainer, report, folder, _wants_artifacts(config))
     (folder / "report.txt").write_text(summary(report) + "\n")
     write_json(report, folder)  # the last, because it says that the run is finished
     print(f"\n{summary(report)}\nreport       {folder}")
     return report
+
+
+def _built(config: DictConfig) -> Parts:
+    try:
+        return build(config)
+    except ModuleNotFoundError as error:  # of a logger, which `check` does not make
+        raise ConfigError(str(error)) from error
 
 
 def _read_inputs(config: DictConfig, parts: Parts) -> None:

@@ -131,7 +131,7 @@ def test_a_signal_to_one_process_stops_and_saves_all(tmp_path):
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
     text, _ = process.communicate(timeout=60)
-    assert process.returncode == 143 and "stopped by SIGTERM; go on with" in text
+    assert process.returncode == 143 and "stopped by SIGTERM; the same command goes on with" in text
     assert not processes_of(run)
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] % 3  # in mid-epoch
 

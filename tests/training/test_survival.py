@@ -77,7 +77,7 @@ def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
     process.send_signal(signal.SIGTERM)
     text = process.communicate()[0].decode()
     assert process.returncode == 143
-    assert "stopped by SIGTERM; go on with  ckpt_path=" in text and "Traceback" not in text
+    assert "stopped by SIGTERM; the same command goes on with  ckpt_path=" in text and "Traceback" not in text
 
 
 def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
@@ -203,7 +203,10 @@ def test_out_of_memory_says_what_to_do(small, error):
     def fail(module):
         raise error
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(MemoryError, match="data.batch_size=8 trainer.accum"):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(MemoryError, match="attention by .*data.batch_size=8 trainer.accum"),
+    ):
         act_in(patch, 0, 1, fail)
         train(small("data.batch_size=16"))
 
