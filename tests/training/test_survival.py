@@ -205,7 +205,7 @@ def test_out_of_memory_says_what_to_do(small, error):
 
     with (
         pytest.MonkeyPatch.context() as patch,
-        pytest.raises(MemoryError, match="attention by .*data.batch_size=8 trainer.accum"),
+        pytest.raises(MemoryError, match="attention by .*batch_size=8 trainer.acc"),
     ):
         act_in(patch, 0, 1, fail)
         train(small("data.batch_size=16"))
