@@ -130,7 +130,12 @@ def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> d
         (row, rate): Run(
             row,
             options.folder / row / f"search_{rate}",
-            (*overrides(options, options.epochs // 2), f"optimizer.lr={rate}", f"seed={SEARCH_SEED}", "test=false"),
+            (
+                *overrides(options, options.epochs // 2),
+                f"optimizer.lr={rate}",
+                f"seed={SEARCH_SEED}",
+                "test=false",
+            ),
         )
         for row in rows
         for rate in options.rates
@@ -157,7 +162,7 @@ def seeded(options: argparse.Namespace, row: str, seed: int, rate: float | None)
 def overrides(options: argparse.Namespace, epochs: int) -> tuple[str, ...]:
     if not options.quick:
         return tuple(options.overrides)
-    return (*QUICK_OVERRIDES, f"trainer.max_epochs={epochs}", *options.overrides)
+    return (*QUICK_OVERRIDES, f"trainer.max_epochs={max(epochs, 1)}", *options.overrides)
 
 
 def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates: dict[str, float]) -> str:
@@ -210,12 +215,15 @@ def main(options: argparse.Namespace) -> None:
     name = "_".join(["accuracy", options.table, *(["quick"] if options.quick else []), *(options.rows or [])])
     name = name.replace("/", "_")
     options.folder = options.folder or Path("multirun") / name
-    deadline = time.monotonic() + 60 * options.budget
+    began, is_new = time.monotonic(), not options.folder.exists()
+    deadline = began + 60 * options.budget
     rates = searched(options, rows, deadline) if options.quick else {}
     runs = {row: [seeded(options, row, seed, rates.get(row)) for seed in range(options.seeds)] for row in rows}
     refuse_failures(finish([run for of_row in runs.values() for run in of_row], options.jobs, deadline))
     reports = {row: [run.report for run in of_row] for row, of_row in runs.items()}
     text = markdown(options, reports, rates)
+    if is_new:
+        text += f"\n\nAll of it took {(time.monotonic() - began) / 60:.0f} minutes, {options.jobs} run(s) at a time."
     print(text)
     save(name, " ".join(["python benchmarks/accuracy.py", *sys.argv[1:]]), text)
     data = {"command": sys.argv[1:], "machine": describe(), "rates": rates, "reports": reports}
@@ -232,7 +240,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="MINUTES")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each with its share of the cores")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--epochs", type=int, default=4, help="of --quick, of 2 000 pictures each")
+    parser.add_argument("--epochs", type=int, default=3, help="of --quick, of 2 000 pictures each")
     parser.add_argument("--rates", type=float, nargs="+", default=[0.005, 0.0125, 0.03], help="of --quick's search")
     parser.add_argument("--folder", type=Path, help="of the runs")
     cut = arguments.index("--") if "--" in arguments else len(arguments)
