@@ -205,6 +205,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
         axis.fill_between(epochs, *zip(*((min(v), max(v)) for v in at_each), strict=True), alpha=0.2,
                           color=line.get_color())  # fmt: skip
     axis.set(xlabel="epoch", ylabel="validation accuracy, %")
+    axis.xaxis.get_major_locator().set_params(integer=True)
     axis.grid(alpha=0.3)
     axis.legend()
     figure.savefig(RESULTS / f"{name}.png", dpi=110)
