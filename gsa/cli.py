@@ -112,7 +112,9 @@ def _explain(error: Exception) -> str:
     key = getattr(cause, "full_key", None)
     if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
         legal = _legal_keys(key)
-        return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job"
+        swept = "; in a sweep over what brings this key, choose its group as well, such as data=rotmnist"
+        more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
+        return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         folder = Path(str(resources.files("gsa.configs")))
         files = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
