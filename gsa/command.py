@@ -8,6 +8,7 @@ gsa dashboard ENTITY/PROJECT
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -27,6 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
+    except BrokenPipeError:  # nobody reads on: gsa list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, OSError, ModuleNotFoundError) as error:
         print(f"gsa: {error}", file=sys.stderr)
         return 2
