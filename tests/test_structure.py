@@ -25,7 +25,7 @@ ARROWS = {
     "nn": {"groups", "encodings", "ops"},
     "models": {"groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "training": {"groups", "ops", "symmetry", "viz"},  # networks and data are injected by Hydra
+    "training": {"groups", "symmetry", "viz"},  # networks and data are injected by Hydra
     "cli": {"models", "training"},
     "saved": {"models", "training"},
     "hub": {"models", "saved"},

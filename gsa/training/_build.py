@@ -130,6 +130,8 @@ def _make(node: DictConfig, **more: Any) -> Any:
     except InstantiationException as error:
         if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
             raise ConfigError(str(error).splitlines()[0]) from error
+        if isinstance(error.__cause__, ModuleNotFoundError):  # a logger's package, an extra
+            raise ConfigError(str(error.__cause__)) from error
         raise error.__cause__ from None
 
 

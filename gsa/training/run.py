@@ -9,11 +9,9 @@ from typing import Any
 import lightning
 import rich
 import torch
-import yaml
 from omegaconf import DictConfig, OmegaConf
 from rich.syntax import Syntax
 
-from gsa.ops import explain
 from gsa.training._build import Parts, build, check
 from gsa.training._checkpoints import read_checkpoint
 from gsa.training._config import ConfigError, flat
@@ -60,7 +58,7 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
         config.seed = torch.seed() % 2**32
     with quiet(), _closing_wandb():
         lightning.seed_everything(config.seed, verbose=False)
-        parts = _built(config)
+        parts = build(config)
         warn_of_batch_norm(parts.trainer, parts.network)
         _read_inputs(config, parts)
         if is_first_rank():
@@ -68,7 +66,7 @@ def train(config: DictConfig) -> tuple[dict[str, float], dict[str, Any]]:
             write_config(resolved, folder)
             rich.print(Syntax(resolved, "yaml", background_color="default"))
             for logger in parts.trainer.loggers:
-                logger.log_hyperparams(flat(yaml.safe_load(resolved)))
+                logger.log_hyperparams(flat(OmegaConf.to_container(config, resolve=True)))
         with other_ranks(parts.trainer, folder):
             metrics, before, confusion = _train_and_test(config, parts)
         objects = {
@@ -94,10 +92,8 @@ def _train_and_test(config: DictConfig, parts: Parts) -> tuple[dict[str, float],
         if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         size, device = config.data.batch_size, parts.trainer.strategy.root_device
-        backend, _, _ = explain(device=device).partition(":")
         raise MemoryError(
-            f"out of memory on {device}, attention by {backend!r}, with data.batch_size={size} "
-            f"({str(error).splitlines()[0]}): "
+            f"out of memory on {device} with data.batch_size={size} ({str(error).splitlines()[0]}): "
             f"data.batch_size={size // 2} trainer.accumulate_grad_batches=2 takes the same steps with half of it"
         ) from error
 
@@ -113,13 +109,6 @@ def _report(config: DictConfig, parts: Parts, metrics: dict, before: dict, confu
     write_json(report, folder)  # the last, because it says that the run is finished
     print(f"\n{summary(report)}\nreport       {folder}")
     return report
-
-
-def _built(config: DictConfig) -> Parts:
-    try:
-        return build(config)
-    except ModuleNotFoundError as error:  # of a logger, which `check` does not make
-        raise ConfigError(str(error)) from error
 
 
 def _read_inputs(config: DictConfig, parts: Parts) -> None:

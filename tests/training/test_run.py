@@ -218,6 +218,16 @@ def test_a_missing_checkpoint_and_missing_data_are_named(small):
         train(small("data=rotmnist", "model=rotmnist_z2_sa", "data.root=nowhere"))
 
 
+def test_a_logger_that_is_not_installed_is_refused(small, tmp_path, monkeypatch):
+    def missing(*arguments, **keywords):
+        raise ModuleNotFoundError("no tensorboard: planted")
+
+    monkeypatch.setattr("lightning.pytorch.loggers.TensorBoardLogger.__init__", missing)
+    with pytest.raises(ConfigError, match="no tensorboard: planted"):
+        train(small("logger=tensorboard"))
+    assert not (tmp_path / "run").exists()
+
+
 def test_labels_and_colours_follow_the_data(small):
     with pytest.raises(ConfigError, match="model.num_classes is that of the data"):
         train(small("+model.num_classes=5"))

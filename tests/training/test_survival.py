@@ -203,10 +203,7 @@ def test_out_of_memory_says_what_to_do(small, error):
     def fail(module):
         raise error
 
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.raises(MemoryError, match="attention by .*batch_size=8 trainer.acc"),
-    ):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(MemoryError, match="data.batch_size=8 trainer.accum"):
         act_in(patch, 0, 1, fail)
         train(small("data.batch_size=16"))
 
