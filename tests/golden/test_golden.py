@@ -1,0 +1,104 @@
+"""Short runs end with the weights of before; runs, checkpoints and exports of before load, go on and are tested."""
+
+import json
+import shutil
+
+import pytest
+import torch
+import yaml
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+
+import gsa
+from gsa.training import read_checkpoint, train, write_checkpoint
+from tests.golden.freeze import PLACE, STOPPED, composed, short_run
+from tests.golden.runs import FROZEN, RUNS, digest, rounding, sizes, weights
+
+KNOWN = json.loads((FROZEN / "weights.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def compare(found, digest_there, sizes_there):
+    """Bit for bit where this machine rounds like the one that was asked, nearly where it does not."""
+    assert sizes(found) == pytest.approx(sizes_there, rel=0.02, abs=1e-3)
+    if digest_there is not None:
+        assert digest(found) == digest_there
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_short_runs_end_with_the_weights_of_before(name, tmp_path):
+    compare(short_run(name, str(tmp_path)), KNOWN["digests"].get(rounding(), {}).get(name), KNOWN["sizes"][name])
+
+
+def test_other_weights_are_noticed():
+    there = {"w": torch.ones(3)}
+    other = {"w": torch.tensor([1.0, 1.0, 1.0 + 2**-23])}
+    assert digest(other) != digest(there)
+    with pytest.raises(AssertionError):
+        compare(other, digest(there), sizes(there))
+    with pytest.raises(AssertionError):
+        compare({"w": torch.full((3,), 1.1)}, None, sizes(there))
+
+
+@pytest.fixture
+def old_run(tmp_path):
+    """A copy of the frozen run, whose checkpoints name the place where it was."""
+
+    def moved(value):
+        if isinstance(value, dict):
+            return {moved(key): moved(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [moved(inner) for inner in value]
+        return value.replace(PLACE, str(tmp_path / "run")) if isinstance(value, str) else value
+
+    shutil.copytree(FROZEN / "run", tmp_path / "run")
+    for file in (tmp_path / "run" / "checkpoints").iterdir():
+        write_checkpoint(moved(read_checkpoint(file)), file)
+    return tmp_path / "run"
+
+
+def test_an_old_run_and_an_old_export_are_loaded():
+    pictures = torch.rand(3, 1, 12, 12, generator=torch.Generator().manual_seed(0))
+    logits = {key: torch.tensor(value) for key, value in json.loads((FROZEN / "logits.json").read_text()).items()}
+    for name in ("run", "export"):
+        torch.testing.assert_close(gsa.load(FROZEN / name)(pictures), logits[name])
+    program = torch.export.load(FROZEN / "export" / "model.pt2").module()
+    torch.testing.assert_close(program(pictures), logits["export"])
+
+
+@pytest.mark.parametrize("how", ["auto", "path"])
+def test_an_old_run_goes_on_and_ends_as_it_would_have(old_run, how):
+    path = "auto" if how == "auto" else f"{old_run}/checkpoints/last.ckpt"
+    _, objects = train(composed(*STOPPED, f"ckpt_path={path}", folder=str(old_run)))
+    end = json.loads((FROZEN / "run_ends.json").read_text())
+    last = read_checkpoint(old_run / "checkpoints" / "last.ckpt")
+    compare(weights(last), end["digest"] if end["rounding"] == rounding() else None, end["sizes"])
+    if end["rounding"] == rounding():
+        assert {key: objects["report"][key] for key in end["report"]} == end["report"]
+
+
+def test_an_old_configuration_is_trained_as_it_stands(old_run, tmp_path):
+    config = OmegaConf.create(yaml.safe_load((old_run / "config.yaml").read_text()))
+    config.output_dir = config.trainer.default_root_dir = str(tmp_path / "again")
+    for callback in (config.callbacks.best, config.callbacks.last):
+        callback.dirpath = str(tmp_path / "again" / "checkpoints")
+    assert train(config)[1]["report"]["epochs"] == 3
+
+
+def test_an_old_run_is_tested(old_run, tmp_path):
+    best = f"ckpt_path={old_run}/checkpoints/best.ckpt"
+    metrics, _ = train(composed(*STOPPED, "train=false", best, folder=str(tmp_path / "test")))
+    assert metrics.keys() == {"val/accuracy", "test/accuracy"}
+
+
+def test_names_in_old_configurations_are_still_there():
+    for name in ("gsa.training.ddp", "gsa.training.warmup_cosine", "gsa.training.constant", "gsa.training.steps",
+                 "gsa.cli.RefuseBadConfig", "gsa.create_model", "gsa.data.DigitsDataModule"):  # fmt: skip
+        assert callable(get_object(name))
