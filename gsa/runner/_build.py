@@ -19,11 +19,12 @@ from torch import Tensor, nn
 
 from gsa.report import WandbSections
 from gsa.runner._keys import refuse_bad_keys
-from gsa.runner._processes import check_processes
+from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import complete_wandb
 from gsa.training import Classifier, FiniteSteps, History, SafeCheckpointIO, SaveOnSignal, SeededSteps
+from gsa.training.adapter import synchronise_batch_norm_on_gpus
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
@@ -137,6 +138,7 @@ def _make_all(config: DictConfig) -> Run:
         enable_progress_bar=config.trainer.enable_progress_bar and any(isinstance(c, ProgressBar) for c in callbacks),
         plugins=[SafeCheckpointIO()],
     )
+    synchronise_batch_norm_on_gpus(trainer)
     return Run(config, data, network, classifier, history, listener, best, trainer)
 
 

@@ -1,163 +1,137 @@
-"""Several processes for one run: each is started on the configuration that the first one has written.
+"""Several processes of one run on one machine, by the library beneath torchrun.
 
-A process that composed its own configuration could train another one: a sweeper draws new values in every process.
+`torch.distributed.elastic.multiprocessing` starts the processes, each in a session of its own, ends all of them when
+one fails, and has each write what it died of. The rest of torchrun, an agent that meets those of other machines, is
+left out, because it breaks promises that are kept here instead.
+
+- A signal saves the step at hand. The agent sends it to whole process groups, and a run fails when the workers of its
+  data loaders are ended in mid-step; here rank 0 alone is told, and tells the others. The agent also takes the first
+  process that has stopped for a failure and ends the others; here those that have saved themselves end with code 0.
+- No process is left. Those of an agent that is killed go on for ever; each of ours looks whether its parent lives.
+- What the other ranks print is one file each, rank_<n>.log, which they open themselves: the library would make two.
+- Jobs of a sweep follow one another in one process: the agent leaves its signal handlers and a variable behind.
 """
 
+import contextlib
+import logging
 import os
 import signal
-import socket
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import lightning
-import torch.distributed
-from lightning.pytorch.utilities import rank_zero_only
+from torch.distributed import TCPStore
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, RunProcsResult, start_processes
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from gsa.runner._schema import ConfigError
-from gsa.training._lightning import is_alone, is_ddp, started_from_outside, synchronises_batch_norm
+from gsa.training import SaveOnSignal, Stopped
 
-__all__ = ["check_processes", "is_first_rank", "other_ranks"]
+__all__ = ["RankFailed", "launch"]
 
-GRACE = 20  # seconds for a process to fail by itself, before it is ended
-_VARIABLES = ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+GRACE = 10  # seconds for a process to end by itself when another one has failed
 
 
-def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
-    """Refuse ways to run several processes that would not train one run.
+class RankFailed(RuntimeError):
+    """One of the processes of a run has failed, and all have ended."""
+
+
+def launch(folder: Path, world: int) -> None:
+    """Run the configuration that stands in a folder, in several processes on this machine, to its end.
+
+    Rank 0 prints where this process does, the others into rank_<n>.log.
 
     Args:
-        trainer: with its strategy.
-        batch_size: of the whole run.
-        draws_seed: whether every process would draw a seed for itself.
+        folder: of the run, with its config.yaml.
+        world: number of processes.
 
     Raises:
-        ConfigError: naming the key.
+        RankFailed: with the error of the rank that failed first.
+        Stopped: by a signal to this process, or to one of the others.
     """
-    if is_alone(trainer):
-        return
-    if not is_ddp(trainer):
-        raise ConfigError(
-            "trainer.strategy must be gsa.training.ddp for several processes, whose order and configuration it keeps "
-            f"the same, but got {type(trainer.strategy).__name__}"
-        )
-    world, outside = trainer.world_size, started_from_outside(trainer)
-    if trainer.num_nodes > 1 and not outside:
-        raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
-    if synchronises_batch_norm(trainer) and trainer.strategy.root_device.type != "cuda":
-        raise ConfigError(
-            "trainer.sync_batchnorm needs GPUs, elsewhere batch norm takes the share of each process for itself: set "
-            "trainer.sync_batchnorm=false"
-        )
-    if batch_size % world:
-        raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
-    if draws_seed and world > 1 and outside:
-        raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")
+    listener = SaveOnSignal(str(folder / "checkpoints"))
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # where the processes meet
+    with listener.listening(), _silence(), TemporaryDirectory() as errors:
+        processes = _start(folder, world, store.port, errors)
+        try:
+            result = _wait(processes, listener)
+        finally:
+            processes.close(signal.SIGKILL)
+        told = listener.received is not None
+        if result.is_failed() and not (told and not any(map(_error, result.failures.values()))):
+            raise RankFailed(_explain(result.failures, folder))
+    if told or not (folder / "report.json").exists():
+        raise Stopped(listener.received or signal.SIGTERM, listener.checkpoint)
 
 
-def is_first_rank() -> bool:
-    """Whether this process is the one that writes."""
-    return rank_zero_only.rank == 0
+def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
+    command = ("-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid()))
+    same = {
+        "WORLD_SIZE": str(world),
+        "LOCAL_WORLD_SIZE": str(world),
+        "GROUP_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": "gsa",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    environments = {rank: same | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world)}
+    arguments = dict.fromkeys(range(world), command)
+    with ThreadPoolExecutor(1) as thread:  # where the library cannot set signal handlers of its own
+        logs = DefaultLogsSpecs(log_dir=errors)
+        start = thread.submit(start_processes, "rank", sys.executable, arguments, environments, logs)
+    processes = start.result()
+    processes.close = partial(processes.close, timeout=GRACE)  # by which the library ends those that have not failed
+    return processes
 
 
-@contextmanager
-def other_ranks(trainer: lightning.Trainer, folder: Path) -> Iterator[None]:
-    """Start the other processes of a run on its folder's config.yaml, and see that all of them end.
+def _wait(processes: PContext, listener: SaveOnSignal) -> RunProcsResult:
+    told = False
+    while (result := processes.wait(0)) is None:
+        if listener.received is not None and not told:
+            told = True
+            with contextlib.suppress(ProcessLookupError):  # has just ended
+                os.kill(processes.pids()[0], listener.received)
+        time.sleep(0.1)
+    return result
 
-    Nothing happens for a single process, or where torchrun or a cluster has started them. A process that fails is
-    quoted here and ends the run; what the others print is in rank_<n>.log.
-    """
-    if not is_ddp(trainer) or started_from_outside(trainer):
-        yield
-        _leave_group()
-        return
-    world = trainer.num_devices
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "NODE_RANK": "0", "LOCAL_RANK": "0"}
-    os.environ["WORLD_SIZE"] = str(world)
-    children = [_start(rank, folder) for rank in range(1, world)]
-    watcher = _Watcher(children, folder)
-    watcher.start()
+
+def _error(failure: ProcessFailure) -> dict | None:
+    """What a process has written of its death; None for one that was killed."""
+    return failure.message if isinstance(failure.message, dict) else None
+
+
+def _reason(failure: ProcessFailure) -> str:
+    if (error := _error(failure)) is not None:
+        return error["message"]
+    return f"ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with code {failure.exitcode}"
+
+
+def _explain(failures: dict[int, ProcessFailure], folder: Path) -> str:
+    """The error of the rank that failed first, and why others did then, a line each."""
+
+    def moment(failure: ProcessFailure) -> float:
+        return Path(failure.error_file).stat().st_mtime if _error(failure) else failure.timestamp
+
+    (rank, first), *others = sorted(failures.items(), key=lambda item: moment(item[1]))
+    lines = [f"rank {rank} has failed: {_reason(first)}"]
+    if rank and (error := _error(first)):
+        lines.append(error["extraInfo"]["py_callstack"].rstrip())
+    lines += [f"then rank {other}: {_reason(failure)}" for other, failure in others]
+    return "\n".join([*lines, f"what the ranks other than 0 have printed: {folder}/rank_<n>.log"])
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """The library says of every process that it ends it; `RankFailed` says why."""
+    log = logging.getLogger("torch.distributed.elastic.multiprocessing")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     try:
         yield
-        watcher.stop()
-        for child in children:
-            child.wait(GRACE)
-    except BaseException:
-        watcher.look(patience=3)  # another process may have failed first, and this one because of it
-        raise
     finally:
-        watcher.stop()
-        _end(children)
-        _leave_group()
-        for name in _VARIABLES:
-            os.environ.pop(name, None)
-
-
-def _start(rank: int, folder: Path) -> subprocess.Popen:
-    command = [sys.executable, "-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid())]
-    with (folder / f"rank_{rank}.log").open("w") as log:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ | {"LOCAL_RANK": str(rank)}
-        )
-
-
-class _Watcher(threading.Thread):
-    """Shows the error of a process that has died, and ends this one where that leaves it waiting for ever."""
-
-    def __init__(self, children: list[subprocess.Popen], folder: Path) -> None:
-        super().__init__(daemon=True, name="ranks")
-        self.children, self.folder, self._stopped = children, folder, threading.Event()
-        self._shown: set[int] = set()
-        self._looking = threading.Lock()
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def run(self) -> None:
-        while not self._stopped.wait(0.5):
-            if self.look() and not self._stopped.wait(GRACE):
-                _end(self.children)
-                os._exit(1)
-
-    def look(self, patience: float = 0) -> bool:
-        """Whether a process has failed, perhaps within some seconds; the end of what it said is shown once."""
-        deadline = time.monotonic() + patience
-        while True:
-            with self._looking:
-                for rank, child in enumerate(self.children, 1):
-                    if child.poll() and rank not in self._shown:
-                        self._shown.add(rank)
-                        log = self.folder / f"rank_{rank}.log"
-                        print(f"rank {rank} ended with code {child.returncode}; the end of {log}:", file=sys.stderr)
-                        print("\n".join(log.read_text().splitlines()[-25:]), file=sys.stderr, flush=True)
-            if self._shown or time.monotonic() >= deadline:
-                return bool(self._shown)
-            time.sleep(0.1)
-
-
-def _end(children: list[subprocess.Popen]) -> None:
-    for child in children:
-        if child.poll() is None:
-            child.send_signal(signal.SIGTERM)
-    deadline = time.monotonic() + 5
-    for child in children:
-        try:
-            child.wait(max(deadline - time.monotonic(), 0))
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-
-
-def _leave_group() -> None:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-
-
-def _free_port() -> int:
-    with socket.socket() as connection:
-        connection.bind(("127.0.0.1", 0))
-        return connection.getsockname()[1]
+        log.setLevel(level)

@@ -1,5 +1,6 @@
 """A run: from a configuration to a trained, tested and described network."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +15,15 @@ from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._folder import write_config
 from gsa.runner._keys import flat
 from gsa.runner._memory import explaining_memory
-from gsa.runner._processes import is_first_rank, other_ranks
+from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
+from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
 from gsa.runner._schema import ConfigError
 from gsa.saved import read_checkpoint
 from gsa.training import warn_of_batch_norm
 
-__all__ = ["train"]
+__all__ = ["take_part", "train"]
 
 Results = tuple[dict[str, float], dict[str, Any]]
 
@@ -35,32 +37,57 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
 
     Returns:
         Metrics ("val/accuracy" of the best epoch, "test/accuracy") and the objects of the run: "data", "network"
-        (with its best weights), "classifier", "trainer", "history", "report" and "folder".
+        (with its best weights), "classifier", "trainer", "history", "report" and "folder"; the last two alone of a
+        run that was finished already, or whose processes were started here and have ended.
 
     Raises:
         ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read.
+        RankFailed: one of several processes has failed.
+        Stopped: by a signal, after saving.
     """
-    if (finished := finished_report(config)) is not None:
+    if (report := finished_report(config)) is not None:
         print(f"finished already: {config.output_dir}")
-        return chosen_metrics(finished), {"report": finished, "folder": Path(config.output_dir)}
+        return chosen_metrics(report), {"report": report, "folder": Path(config.output_dir)}
     with quiet(), _closing_wandb():
         run = run or build(config)
-        warn_of_batch_norm(run.trainer, run.network)
         _read_inputs(run)
+        if trains_here := not needs_processes(run.trainer):
+            make_loggers(run)
         if is_first_rank():
-            _begin_folder(run)
-        with other_ranks(run.trainer, run.folder):
-            metrics, before, confusion = _train_and_test(run)
-        objects = {
-            "data": run.data,
-            "network": run.network,
-            "classifier": run.classifier,
-            "trainer": run.trainer,
-            "history": run.history.rows,
-            "folder": run.folder,
-        }
-        if is_first_rank():
-            objects["report"] = _report(run, metrics, before, confusion)
+            write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+        if trains_here:
+            return _train_here(run)
+        launch(run.folder, run.trainer.world_size)
+    report = json.loads((run.folder / "report.json").read_text())
+    return chosen_metrics(report), {"report": report, "folder": run.folder}
+
+
+def take_part(config: DictConfig) -> None:
+    """`train` as one of the processes that it has started, on the configuration that it has written."""
+    with quiet(), _closing_wandb():
+        run = build(config)
+        _read_inputs(run)
+        make_loggers(run)
+        _train_here(run)
+
+
+def _train_here(run: Run) -> Results:
+    """What `train` returns, in a process that trains."""
+    warn_of_batch_norm(run.trainer, run.network)
+    if is_first_rank():
+        _announce(run)
+    metrics, before, confusion = _train_and_test(run)
+    leave_group()
+    objects = {
+        "data": run.data,
+        "network": run.network,
+        "classifier": run.classifier,
+        "trainer": run.trainer,
+        "history": run.history.rows,
+        "folder": run.folder,
+    }
+    if is_first_rank():
+        objects["report"] = _report(run, metrics, before, confusion)
     return metrics, objects
 
 
@@ -78,11 +105,9 @@ def _read_inputs(run: Run) -> None:
         raise ConfigError(str(error)) from error
 
 
-def _begin_folder(run: Run) -> None:
-    """config.yaml, network.txt, the loggers, and what is about to be trained on the screen."""
-    write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+def _announce(run: Run) -> None:
+    """What is about to be trained, in the loggers, in network.txt, and on the screen."""
     (run.folder / "network.txt").write_text(f"{run.network}\n")
-    make_loggers(run)
     for logger in run.trainer.loggers:
         logger.log_hyperparams(flat(OmegaConf.to_container(run.config, resolve=True)))
     print(announcement(run), flush=True)

@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 
-from gsa.training._lightning import BATCH_NORM, scales_gradients
+from gsa.training.adapter import BATCH_NORM, scales_gradients
 
 __all__ = ["FiniteSteps", "NotFinite"]
 

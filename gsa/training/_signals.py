@@ -1,18 +1,22 @@
 """What lets a run outlive a signal."""
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import lightning
+import torch.distributed
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_info
 
-from gsa.training._lightning import batches_done
+from gsa.training.adapter import batches_done
 
 __all__ = ["SaveOnSignal", "Stopped"]
+
+_ONCE = 1.0  # seconds in which two signals to one of several processes are the same wish
 
 
 class Stopped(SystemExit):
@@ -35,6 +39,8 @@ class Stopped(SystemExit):
 class SaveOnSignal(Callback):
     """On Ctrl-C or SIGTERM, saves after the step at hand and stops; a second signal stops at once.
 
+    Where a job is told as a whole, one of several processes hears it twice: from outside and from its parent.
+
     Args:
         dirpath: folder of last.ckpt.
     """
@@ -42,6 +48,7 @@ class SaveOnSignal(Callback):
     def __init__(self, dirpath: str) -> None:
         self.checkpoint = Path(dirpath) / "last.ckpt"
         self.received: int | None = None
+        self._since = 0.0
         self._before: dict[int, Any] = {}
 
     @contextmanager
@@ -60,8 +67,12 @@ class SaveOnSignal(Callback):
             self._restore()
 
     def _receive(self, number: int, frame: Any) -> None:
-        self._restore()
-        self.received = number
+        now = time.monotonic()
+        if self.received is None:
+            self.received, self._since = number, now
+        elif not torch.distributed.is_torchelastic_launched() or now - self._since > _ONCE:
+            self._restore()
+            signal.raise_signal(number)
 
     def on_train_start(self, trainer: lightning.Trainer, module) -> None:
         for number in self._before:  # again: Lightning has put a handler of its own in front of ours

@@ -7,7 +7,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import nn
 
-from gsa.training._lightning import BATCH_NORM, synchronises_batch_norm
+from gsa.training.adapter import BATCH_NORM, synchronises_batch_norm
 
 __all__ = ["ddp", "warn_of_batch_norm"]
 

@@ -191,7 +191,6 @@ BAD = [
     ("+trainer.val_check_interval=0.5", "val_check_interval must be left out"),
     ([*TWO, "+trainer.strategy=ddp_spawn"], "must be gsa.training.ddp"),
     ([*TWO, "+trainer.strategy=fsdp"], "trainer.strategy|fsdp|FSDP"),
-    ([*TWO, "+trainer.sync_batchnorm=true"], "sync_batchnorm needs GPUs"),
     ([*TWO, "+trainer.num_nodes=2"], "needs srun, submitit or torchrun"),
     ([*TWO, "data.batch_size=15"], "divisible by the 2 processes, but got 15"),
 ]

@@ -11,6 +11,7 @@ __all__ = [
     "is_ddp",
     "scales_gradients",
     "started_from_outside",
+    "synchronise_batch_norm_on_gpus",
     "synchronises_batch_norm",
 ]
 
@@ -46,4 +47,10 @@ def started_from_outside(trainer: lightning.Trainer) -> bool:
 
 def synchronises_batch_norm(trainer: lightning.Trainer) -> bool:
     """Whether batch norm takes its statistics from the batch of all processes together."""
-    return trainer.strategy._layer_sync is not None
+    return getattr(trainer.strategy, "_layer_sync", None) is not None
+
+
+def synchronise_batch_norm_on_gpus(trainer: lightning.Trainer) -> None:
+    """Take `sync_batchnorm` back elsewhere, where PyTorch has none."""
+    if synchronises_batch_norm(trainer) and trainer.strategy.root_device.type != "cuda":
+        trainer.strategy._layer_sync = None
