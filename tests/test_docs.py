@@ -1,0 +1,71 @@
+"""The API reference is built without a warning; what docstrings and pages call gsa.… is there."""
+
+import ast
+import pkgutil
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import gsa
+
+GSA = Path(gsa.__file__).parent
+ROOT = GSA.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
+
+
+def test_a_page_of_the_reference_holds_what_the_module_names(tmp_path):
+    REFERENCE["build"](tmp_path, "gsa.groups")
+    page = (tmp_path / "gsa" / "groups.html").read_text()
+    assert all(f'id="{name}"' in page for name in gsa.groups.__all__)
+
+
+def test_a_warning_fails_the_reference(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "planted.py").write_text("def f(x: 'Missing') -> None:\n    pass\n")
+    with pytest.raises(UserWarning, match="Missing"):
+        REFERENCE["build"](tmp_path / "pages", "planted")
+    sys.modules.pop("planted")
+
+
+@pytest.mark.slow
+def test_every_module_has_a_page(tmp_path):
+    modules = REFERENCE["public_modules"]()
+    assert {"gsa", "gsa.nn", "gsa.data"} < set(modules)
+    REFERENCE["build"](tmp_path, *modules)
+    assert all((tmp_path / f"{module.replace('.', '/')}.html").exists() for module in modules)
+
+
+def missing(text: str) -> set[str]:
+    """Names gsa.… in a text that lead nowhere."""
+    names = set(re.findall(r"\bgsa(?:\.[A-Za-z_]\w*)+", text))
+    return {name for name in names if not _is_there(name)}
+
+
+def _is_there(name: str) -> bool:
+    try:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+def docstrings(path: Path) -> str:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    nodes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, documented))
+    return "\n".join(ast.get_docstring(node) or "" for node in nodes)
+
+
+def test_names_in_pages_and_docstrings_are_there():
+    texts = {path: path.read_text() for path in PAGES} | {path: docstrings(path) for path in GSA.rglob("*.py")}
+    assert not {str(path): names for path, text in texts.items() if (names := missing(text))}
+
+
+def test_a_name_that_leads_nowhere_is_caught():
+    assert missing("see `gsa.nn.NoSuchLayer` and `gsa.nn.GroupNorm`, `gsa.no_such_room.x`") >= {
+        "gsa.nn.NoSuchLayer",
+        "gsa.no_such_room.x",
+    }
