@@ -33,7 +33,7 @@ __all__ = ["RefuseBadConfig", "register", "train"]
 def register() -> None:
     """Make the networks known to Hydra, with all their keywords and their data, as the choices of model=…"""
     for name in list_models():
-        model = {"_target_": "gsa.create_model", "name": name, **preset(name)}
+        model = {"_target_": "gsa.create_model", "name": name, **preset(name).keywords}
         del model["in_channels"], model["num_classes"]  # those of the data
         defaults = [{"override /data": name.split("_")[0]}, "_self_"]  # unless other data are chosen
         node = {"defaults": defaults, "model": model}

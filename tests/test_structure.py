@@ -17,13 +17,14 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part may import from these parts of the package, and from itself.
 ARROWS = {
+    "_checks": set(),
     "groups": set(),
     "ops": set(),
     "data": {"groups"},
     "encodings": {"groups"},
     "symmetry": {"groups"},
-    "nn": {"groups", "encodings", "ops"},
-    "models": {"groups", "encodings", "nn"},
+    "nn": {"_checks", "groups", "encodings", "ops"},
+    "models": {"_checks", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
     "training": {"groups", "symmetry", "viz"},  # networks and data are injected by Hydra
     "cli": {"models", "training"},
