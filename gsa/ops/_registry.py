@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from gsa.ops.impl import native, reference, tiled, triton
+from gsa.ops.impl import cuda, native, reference, tiled
 
 __all__ = ["backends", "choose", "explain", "get", "prefers_fused", "use"]
 
@@ -48,11 +48,11 @@ _BACKENDS = {
         native.is_built,
     ),
     "triton": Backend(
-        triton.forward,
-        triton.backward,
-        triton.refusal,
+        cuda.forward,
+        cuda.backward,
+        cuda.refusal,
         "Triton kernels on blocks of pixels, recomputed in backward; CUDA",
-        triton.is_installed,
+        cuda.is_installed,
     ),
     "tiled": Backend(
         tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"

@@ -1,4 +1,4 @@
-"""CUDA kernels in Triton (_triton_*.py): float32, bfloat16 and float16 with float32 sums; float64 in float64."""
+"""How the Triton kernels are launched: float32, bfloat16 and float16 with float32 sums; float64 in float64."""
 
 import os
 from functools import cache
@@ -75,10 +75,9 @@ def backward(grad: Tensor, call: Call) -> Gradients:
 @cache
 def _kernels() -> dict:
     """Imported when first needed: Triton may not be there."""
-    from gsa.ops.impl import _triton_backward as backward
-    from gsa.ops.impl import _triton_forward as forward
+    from gsa.ops.impl.cuda import _backward, _forward
 
-    kernels = (forward.forward, backward.queries_backward, backward.keys_backward, backward.spatial_backward)
+    kernels = (_forward.forward, _backward.queries_backward, _backward.keys_backward, _backward.spatial_backward)
     return {kernel.fn.__name__: kernel for kernel in kernels}
 
 
