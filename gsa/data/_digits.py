@@ -7,9 +7,8 @@ import numpy
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
 __all__ = ["DigitsDataModule", "turned_digits"]
@@ -66,7 +65,7 @@ class DigitsDataModule(PictureDataModule):
             raise ValueError(f"size must be at least the 8 pixels of the digits, but got {size}")
         self.image_size, self.split_seed = size, split_seed
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         pictures, labels = turned_digits(self.split_seed, self.image_size)
         training = pictures[_SPLITS["train"]]
         self.mean, self.std = [training.mean().item()], [training.std().item()]

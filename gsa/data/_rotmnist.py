@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 from torchvision.datasets import MNIST
 
 from gsa.data._amat import ARCHIVE, prepare_archive, read_cache
-from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
 __all__ = ["RotMNISTDataModule", "turned_mnist"]
@@ -93,7 +92,7 @@ class RotMNISTDataModule(PictureDataModule):
         if self.official:
             prepare_archive(self.root, self.download)
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         if self.official:
             pictures, labels = read_cache(self.root)
         else:
