@@ -32,7 +32,7 @@ def turned_digits(seed: int = 0, size: int = 12) -> tuple[Tensor, Tensor]:
     pixels, labels = load_digits(return_X_y=True)
     random = numpy.random.default_rng(seed)
     order = random.permutation(len(labels))
-    angles = random.uniform(0, 2 * math.pi, len(labels))
+    angles = torch.from_numpy(random.uniform(0, 2 * math.pi, len(labels)))
     pictures = torch.from_numpy(pixels[order]).view(-1, 1, 8, 8) / 16
     return turned(pictures, angles, size, zoom=3 / 4).float().clamp(0, 1), torch.from_numpy(labels[order])
 

@@ -45,7 +45,7 @@ def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor
         ) from error
     random = numpy.random.default_rng(seed)
     order = torch.from_numpy(random.permutation(len(train.data)))
-    angles = random.uniform(0, 2 * math.pi, 62_000)
+    angles = torch.from_numpy(random.uniform(0, 2 * math.pi, 62_000))
     pictures = torch.cat((train.data[order], test.data[:2000]))[:, None] / 255
     return turned(pictures, angles).clamp_(0, 1), torch.cat((train.targets[order], test.targets[:2000]))
 

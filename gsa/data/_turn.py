@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -10,12 +9,7 @@ from torch import Tensor
 __all__ = ["turned"]
 
 
-def turned(
-    pictures: Tensor,
-    angles: Sequence[float] | numpy.ndarray | Tensor,
-    size: int | None = None,
-    zoom: float = 1.0,
-) -> Tensor:
+def turned(pictures: Tensor, angles: Sequence[float] | Tensor, size: int | None = None, zoom: float = 1.0) -> Tensor:
     """Turn every picture about its centre by its own angle, in one bilinear step, with zeros from outside.
 
     Args:
