@@ -1,6 +1,6 @@
 """Train a network:  python train.py [key=value …];  --help lists the keys, -m sweeps over several values."""
 
-from gsa.cli import train
+from gsa.runner import main
 
 if __name__ == "__main__":
-    train()
+    main()

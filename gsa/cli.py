@@ -1,148 +1,159 @@
-"""Commands.
+"""The command `gsa`: networks by name, and what can be done with a trained one.
 
-gsa-train [key=value …]     the same as  python train.py [key=value …]
+gsa list
+gsa predict PICTURE … --checkpoint RUN
+gsa check --checkpoint RUN
+gsa export --checkpoint RUN --to FOLDER
+gsa dashboard ENTITY/PROJECT
 """
 
-import logging
+import argparse
 import os
-import shutil
 import sys
-from importlib import resources
 from pathlib import Path
+from typing import Any
 
-import hydra
-from hydra.core.config_store import ConfigStore
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.utils import JobReturn, JobStatus
-from hydra.errors import HydraException, MissingConfigException
-from hydra.experimental.callback import Callback
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+import torch
+from torch import Tensor
 
-from gsa.models import list_models, preset
-from gsa.training import run
-from gsa.training._config import ConfigError, nearest
-from gsa.training._folder import refuse_unwritable
-from gsa.training._wandb import wandb_is_out_of_reach
+from gsa.groups import group
+from gsa.models import create_model, list_models
+from gsa.saved import Saved, export, read
+from gsa.symmetry import equivariance_error
 
-__all__ = ["RefuseBadConfig", "register", "train"]
+__all__ = ["main"]
 
 
-def register() -> None:
-    """Make the networks known to Hydra, with all their keywords and their data, as the choices of model=…"""
+def __getattr__(name: str) -> Any:
+    """Names that configurations of version 0.1.0 look for here."""
+    if name in ("RefuseBadConfig", "register"):
+        from gsa import runner
+
+        return getattr(runner, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command. 0 when all is well; 1 when `check` finds a symmetry broken; 2 when it is asked what it cannot do."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except BrokenPipeError:  # nobody reads on: gsa list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"gsa: {error}", file=sys.stderr)
+        return 2
+
+
+def list_networks(options: argparse.Namespace) -> int:
+    """Every network, its group and its number of parameters."""
     for name in list_models():
-        model = {"_target_": "gsa.create_model", "name": name, **preset(name)}
-        del model["in_channels"], model["num_classes"]  # those of the data
-        defaults = [{"override /data": name.split("_")[0]}, "_self_"]  # unless other data are chosen
-        node = {"defaults": defaults, "model": model}
-        ConfigStore.instance().store(group="model", name=name, node=node, package="_global_")
-    OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
-    OmegaConf.register_new_resolver("gsa.wandb_is_out_of_reach", wandb_is_out_of_reach, replace=True, use_cache=True)
+        network = create_model(name)
+        print(f"{name:24s} {network.group.name:4s} {sum(p.numel() for p in network.parameters()):>10,} parameters")
+    return 0
 
 
-def train() -> None:
-    """Train a network: `python train.py` and `gsa-train`. A configuration that cannot be run exits with code 2."""
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
-    register()
+def predict(options: argparse.Namespace) -> int:
+    """The likeliest classes of pictures, and whether they stay when the pictures are turned and mirrored."""
+    saved = read(options.checkpoint)
+    network, known = saved.network, saved.pictures
+    pictures = torch.stack([_read_picture(path, saved) for path in options.pictures])
+    moves = group("R4M")
+    inside = network.group.matrices
+    outside = {g for g in range(moves.order) if not any(torch.equal(moves.matrices[g], m) for m in inside)}
+    with torch.no_grad():
+        turned = [network(known.normalise(moves.act(pictures, g))).softmax(-1) for g in range(moves.order)]
+    for index, path in enumerate(options.pictures):
+        chances, classes = turned[0][index].topk(min(options.top, known.num_classes))
+        found = ", ".join(f"{known.classes[c]} {100 * p:.1f} %" for p, c in zip(chances, classes.tolist(), strict=True))
+        print(f"{path}: {found}")
+        for g in range(1, moves.order):
+            chance, label = turned[g][index].max(-1)
+            note = f"  (not in {network.group.name})" if g in outside else ""
+            print(f"    {moves.describe(g):20s} {known.classes[int(label)]} {100 * chance:.1f} %{note}")
+    return 0
+
+
+def check(options: argparse.Namespace) -> int:
+    """The equivariance error of a trained network under each element of its group, on random pictures."""
+    saved = read(options.checkpoint)
+    network, known = saved.network, saved.pictures
+    generator = torch.Generator().manual_seed(0)
+    size = (4, known.in_channels, known.image_size, known.image_size)
+    pictures = known.normalise(torch.rand(size, generator=generator))
+    own = network.group
+    measured = own if own.order > 1 else group("R4M")
+    errors = equivariance_error(network, pictures, measured)
+    exact = {g for g in measured.grid_elements if own.order > 1}
+    broken = [g for g in exact if errors[g] > options.tolerance]
+    print(f"{saved.model['name']} ({own.name}): relative change of the logits of 4 random pictures")
+    for g, error in errors.items():
+        note = "exact" if g in exact or g == 0 else "not in its group" if own.order == 1 else "sampled"
+        print(f"    {measured.describe(g):20s} {error:.1e}  {'BROKEN' if g in broken else note}")
+    return 1 if broken else 0
+
+
+def write(options: argparse.Namespace) -> int:
+    """Weights as safetensors and the configuration beside them."""
+    for file in export(read(options.checkpoint), options.to, options.program):
+        print(file)
+    return 0
+
+
+def save_dashboard(options: argparse.Namespace) -> int:
+    """A workspace for our runs on wandb, for people with an account."""
+    import wandb
+
+    from gsa.report import dashboard
+
+    entity, slash, project = options.project.partition("/")
+    if not (entity and slash and project) or "/" in project:
+        raise ValueError(f"the project must be given as ENTITY/PROJECT, but got {options.project!r}")
     try:
-        _main()
-    except (HydraException, OmegaConfBaseException) as error:
-        _refuse(_explain(error))
-    except ConfigError as error:
-        _refuse(str(error))
+        print(dashboard(entity, project).save().url)
+    except wandb.errors.Error as error:
+        raise ValueError(f"wandb did not take it: {error}") from error
+    return 0
 
 
-class RefuseBadConfig(Callback):
-    """Checks a run before Hydra makes its folder, and takes the folder away when the run is refused for its data."""
+def _read_picture(path: Path, saved: Saved) -> Tensor:
+    """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
+    from PIL import Image, UnidentifiedImageError
+    from torchvision.transforms import functional as F
 
-    def on_run_start(self, config: DictConfig, **kwargs) -> None:
-        HydraConfig.instance().set_config(config)  # which the name of the folder asks for
-        self.folder = Path(config.hydra.run.dir).absolute()
-        self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
-        config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
-        config.output_dir = str(self.folder)
-        try:
-            run.check(config)
-            refuse_unwritable(self.folder)
-        except ConfigError as error:
-            _refuse(str(error))
-
-    def on_multirun_start(self, config: DictConfig, **kwargs) -> None:
-        try:
-            refuse_unwritable(Path(config.hydra.sweep.dir))
-        except ConfigError as error:
-            _refuse(str(error))
-
-    def on_run_end(self, config: DictConfig, job_return: JobReturn, **kwargs) -> None:
-        if job_return.status is JobStatus.FAILED and isinstance(job_return._return_value, ConfigError):
-            if self.missing:
-                shutil.rmtree(self.folder)
-            for place in self.missing[1:]:
-                if place.is_dir() and not any(place.iterdir()):
-                    place.rmdir()
-
-
-@hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
-def _main(config: DictConfig) -> float | None:
+    known = saved.pictures
     try:
-        metrics, _ = run.train(config)
-    except ConfigError as error:
-        if HydraConfig.get().mode is RunMode.MULTIRUN:  # into the folder of the job; a sweep goes on
-            logging.getLogger(__name__).error("configuration refused: %s", error)
-        raise
-    except Exception:
-        logging.getLogger(__name__).exception("this job has failed")
-        raise
-    return metrics.get(config.objective)
+        picture = Image.open(path).convert("L" if known.in_channels == 1 else "RGB")
+    except (UnidentifiedImageError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
+    return F.to_tensor(F.center_crop(F.resize(picture, known.image_size), known.image_size))
 
 
-def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:
-    """A resumed run goes on in its own folder: that of checkpoints/last.ckpt."""
-    if train and ckpt_path and ckpt_path != "auto":
-        folder = Path(ckpt_path).absolute().parent
-        return str(folder.parent if folder.name == "checkpoints" else folder)
-    return new
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("gsa", description="Group-equivariant self-attention; to train: gsa-train --help")
+    commands = parser.add_subparsers(required=True)
+
+    def command(name: str, run) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
+        added.set_defaults(run=run)
+        return added
+
+    command("list", list_networks)
+    for name, run in (("predict", predict), ("check", check), ("export", write)):
+        added = command(name, run)
+        if name == "predict":
+            added.add_argument("pictures", nargs="+", type=Path, metavar="PICTURE")
+            added.add_argument("--top", type=int, default=3, help="classes shown (default 3)")
+        if name == "check":
+            added.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
+        if name == "export":
+            added.add_argument("--to", type=Path, required=True, metavar="FOLDER")
+            added.add_argument("--program", action="store_true", help="a torch.export program as well")
+        added.add_argument("--checkpoint", type=Path, required=True, help="folder of a run, checkpoint, or export")
+    command("dashboard", save_dashboard).add_argument("project", metavar="ENTITY/PROJECT")
+    return parser
 
 
-def _explain(error: Exception) -> str:
-    """Hydra's message, with the nearest key or choice."""
-    cause = error.__cause__
-    key = getattr(cause, "full_key", None)
-    if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
-        legal = _legal_keys(key)
-        swept = "; in a sweep over what brings this key, choose its group as well, such as data=rotmnist"
-        more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
-        return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        folder = Path(str(resources.files("gsa.configs")))
-        files = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
-        return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options or files)}"
-    return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
-
-
-def _legal_keys(wrong: str) -> list[str]:
-    """Every key, dotted, of the configuration without the wrong one."""
-    rest = [word for word in sys.argv[1:] if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
-    GlobalHydra.instance().clear()
-    with hydra.initialize_config_module("gsa.configs", version_base="1.3"):
-        try:
-            config = hydra.compose("train", rest)
-        except HydraException:  # a second mistake, or a sweep
-            config = hydra.compose("train")
-    return _dotted(OmegaConf.to_container(config))
-
-
-def _dotted(node: dict, prefix: str = "") -> list[str]:
-    keys = []
-    for key, value in node.items():
-        keys.append(prefix + key)
-        if isinstance(value, dict):
-            keys += _dotted(value, f"{prefix}{key}.")
-    return keys
-
-
-def _refuse(message: str) -> None:
-    print(f"configuration refused: {message}", file=sys.stderr)
-    raise SystemExit(2)
+if __name__ == "__main__":
+    sys.exit(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gsa
-from gsa import data, training, viz
+from gsa import data, report, runner, saved, training, viz
 
 ROOT = Path(gsa.__file__).parent.parent
 PACKAGE = ROOT / "gsa"
@@ -25,11 +25,12 @@ ARROWS = {
     "nn": {"groups", "encodings", "ops"},
     "models": {"groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "training": {"groups", "symmetry", "viz"},  # networks and data are injected by Hydra
-    "cli": {"models", "training"},
-    "saved": {"models", "training"},
+    "saved": {"models"},
+    "training": {"saved"},  # networks and data are injected
+    "report": {"groups", "ops", "nn", "symmetry", "viz"},
+    "runner": {"models", "saved", "training", "report"},
     "hub": {"models", "saved"},
-    "command": {"groups", "models", "saved", "symmetry", "training"},
+    "cli": {"groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 
@@ -115,7 +116,8 @@ def test_files_and_functions_stay_small_and_documented(path):
 
 
 def test_public_names_exist_and_are_documented():
-    for module in (gsa, gsa.groups, gsa.encodings, gsa.ops, gsa.nn, gsa.models, gsa.symmetry, data, training, viz):
+    rooms = (gsa.groups, gsa.encodings, gsa.ops, gsa.nn, gsa.models, gsa.symmetry)
+    for module in (gsa, *rooms, data, saved, training, report, runner, viz):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
 
@@ -130,11 +132,36 @@ def test_the_entry_is_thin():
     assert len((ROOT / "train.py").read_text().splitlines()) < 20
 
 
+HEAVY = {"lightning", "hydra", "wandb", "triton", "matplotlib", "sklearn", "torchvision", "h5py"}
+
+
+def imported_by(code: str) -> set[str]:
+    """Heavy packages that are there once some code has run in a process of its own."""
+    code = f"import sys\n{code}\nprint(*(m for m in {sorted(HEAVY)} if m in sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
 def test_importing_gsa_is_light():
-    heavy = ["lightning", "hydra", "wandb", "triton", "matplotlib", "sklearn", "torchvision", "h5py"]
-    code = f"import sys, gsa; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert not imported_by("import gsa")
+
+
+def test_loading_a_run_needs_no_trainer():
+    frozen = ROOT / "tests" / "golden" / "frozen"
+    for place in (frozen / "run", frozen / "export"):
+        assert not imported_by(f"import gsa; gsa.load({str(place)!r})")
+
+
+def test_a_heavy_import_is_noticed():
+    assert "matplotlib" in imported_by("import gsa, matplotlib.figure")
+
+
+def test_training_and_reports_know_no_hydra():
+    files = [path for part in ("saved", "training", "report") for path in (PACKAGE / part).glob("*.py")]
+    used = {
+        (path.name, name.partition(".")[0]) for path in files for name in imported_modules(ast.parse(path.read_text()))
+    }
+    assert not {(file, name) for file, name in used if name == "hydra"}
+    assert not {(file, name) for file, name in used if name == "lightning" and (PACKAGE / "saved" / file).exists()}
 
 
 def test_the_changelog_knows_this_version():

@@ -23,7 +23,7 @@ class CIFAR10DataModule(PictureDataModule):
         root: folder of the data; torchvision reads it, after comparing the digests.
         download: fetch the data when they are not there.
         split_seed: of the validation part; part of the data's identity, apart from `seed`.
-        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
     """
 
     name = "cifar10"
@@ -44,8 +44,9 @@ class CIFAR10DataModule(PictureDataModule):
         seed: int = 0,
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
+        eval_batch_size: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         self.root, self.download, self.split_seed = Path(root), download, split_seed
 
     def prepare_data(self) -> None:

@@ -27,7 +27,7 @@ class ImageFolderDataModule(PictureDataModule):
         size: side of the pictures in pixels.
         val_share: of the training pictures, where there is no folder val.
         split_seed: of that share; part of the data's identity, apart from `seed`.
-        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
     Raises:
         ValueError: an argument out of its range; folders whose classes differ; a file that is not a picture.
@@ -49,8 +49,9 @@ class ImageFolderDataModule(PictureDataModule):
         seed: int = 0,
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
+        eval_batch_size: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
             raise ValueError(f"size must be at least 1 pixel, but got {size}")
         if not 0 < val_share < 1:

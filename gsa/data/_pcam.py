@@ -24,7 +24,7 @@ class PCamDataModule(PictureDataModule):
     Args:
         root: holds pcam/camelyonpatch_level_2_split_{train,valid,test}_{x,y}.h5; torchvision reads them.
         download: fetch the files when they are not there (needs `gdown`).
-        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
     """
 
     name = "pcam"
@@ -44,8 +44,9 @@ class PCamDataModule(PictureDataModule):
         seed: int = 0,
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
+        eval_batch_size: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         self.root, self.download = Path(root), download
 
     def prepare_data(self) -> None:

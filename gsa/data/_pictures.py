@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
 
-__all__ = ["EpochOrder", "LabelledPictures", "PictureDataModule", "Pictures", "pictures_in_memory"]
+__all__ = ["EpochOrder", "LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
 
 
 class LabelledPictures(Protocol):
@@ -39,6 +39,7 @@ class PictureDataModule(lightning.LightningDataModule):
         seed: of the order and the augmentation of training pictures.
         augmentation: names out of "turns" (any angle), "flips" (left–right), "crops" (shifted by up to an eighth).
         num_workers: processes that load pictures.
+        eval_batch_size: pictures at a time in validation and test; the larger of batch_size and 100 when None.
 
     Raises:
         ValueError: an argument out of its range.
@@ -52,10 +53,19 @@ class PictureDataModule(lightning.LightningDataModule):
     mean: Sequence[float]
     std: Sequence[float]
 
-    def __init__(self, batch_size: int, seed: int, augmentation: Sequence[str], num_workers: int) -> None:
+    def __init__(
+        self,
+        batch_size: int,
+        seed: int,
+        augmentation: Sequence[str],
+        num_workers: int,
+        eval_batch_size: int | None = None,
+    ) -> None:
         super().__init__()
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, but got {batch_size}")
+        if eval_batch_size is not None and eval_batch_size < 1:
+            raise ValueError(f"eval_batch_size must be at least 1, or None, but got {eval_batch_size}")
         if seed < 0:
             raise ValueError(f"seed must not be negative, but got {seed}")
         if num_workers < 0:
@@ -65,7 +75,8 @@ class PictureDataModule(lightning.LightningDataModule):
             raise ValueError(f"augmentation must be a list out of {tuple(AUGMENTATIONS)}, but got {wrong!r}")
         self.batch_size, self.seed, self.num_workers = batch_size, seed, num_workers
         self.augmentation = tuple(augmentation)
-        self.parts: dict[str, Pictures] = {}
+        self.eval_batch_size = max(batch_size, 100) if eval_batch_size is None else eval_batch_size
+        self.parts: dict[str, NormalisedPictures] = {}
 
     def load(self) -> dict[str, LabelledPictures]:
         """The three parts, "train", "val" and "test"."""
@@ -81,7 +92,7 @@ class PictureDataModule(lightning.LightningDataModule):
             )
         for part, dataset in parts.items():
             augmentation = self.augmentation if part == "train" else ()
-            self.parts[part] = Pictures(dataset, self.mean, self.std, augmentation, self.seed)
+            self.parts[part] = NormalisedPictures(dataset, self.mean, self.std, augmentation, self.seed)
 
     def train_dataloader(self) -> DataLoader:
         rank, world = self._rank()
@@ -109,7 +120,7 @@ class PictureDataModule(lightning.LightningDataModule):
         """What a report says of the data; sizes of the parts once they are loaded."""
         return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
 
-    def pictures(self) -> dict[str, str | int | list]:
+    def picture_format(self) -> dict[str, str | int | list]:
         """What a trained network has to know to be shown other pictures, in plain values."""
         return {
             "data": self.name,
@@ -145,7 +156,7 @@ class PictureDataModule(lightning.LightningDataModule):
     def _share_of(self, part: str) -> DataLoader:
         """Every picture in one of the processes, and in one only."""
         rank, world = self._rank()
-        batch_size = max(self.batch_size // world, 100)
+        batch_size = max(self.eval_batch_size // world, 1)
         return self._loader(part, batch_size=batch_size, sampler=range(rank, len(self.parts[part]), world))
 
     def _loader(self, part: str, **options: Any) -> DataLoader:
@@ -153,7 +164,7 @@ class PictureDataModule(lightning.LightningDataModule):
         return DataLoader(self.parts[part], num_workers=workers, persistent_workers=workers > 0, **options)
 
 
-class Pictures(Dataset):
+class NormalisedPictures(Dataset):
     """Pictures, augmented and normalised; the key is an index, or (epoch, index), which augmentation depends on."""
 
     def __init__(

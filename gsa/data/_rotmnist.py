@@ -59,7 +59,7 @@ class RotMNISTDataModule(PictureDataModule):
             are for validation), or "mnist", generated from MNIST's raw files under root (see `turned_mnist`).
         download: fetch the official archive when it is not there.
         split_seed: of the generated split and angles; part of the data's identity, apart from `seed`.
-        batch_size, seed, augmentation, num_workers: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
     Raises:
         ValueError: unknown source.
@@ -80,8 +80,9 @@ class RotMNISTDataModule(PictureDataModule):
         seed: int = 0,
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
+        eval_batch_size: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if source not in ("official", "mnist"):
             raise ValueError(f"source must be 'official' or 'mnist', but got {source!r}")
         self.root, self.download, self.split_seed = Path(root), download, split_seed

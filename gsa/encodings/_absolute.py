@@ -21,6 +21,7 @@ class AbsoluteEncoding(Encoding):
             2017), for maps of any size.
     """
 
+    name = "absolute"
     keeps = frozenset()
 
     def __init__(self, group: Group, head_dim: int, learned: tuple[int, int, int] | None = None) -> None:

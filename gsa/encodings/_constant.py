@@ -11,3 +11,5 @@ class ConstantEncoding(Encoding):
     Global attention then commutes with every permutation of the pixels; with a window, with those that map each
     neighbourhood to a neighbourhood.
     """
+
+    name = "constant"

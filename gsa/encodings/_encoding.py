@@ -1,6 +1,7 @@
 """What every positional encoding is: the one geometric part of self-attention."""
 
 from collections.abc import Callable
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -8,53 +9,108 @@ from torch import Tensor, nn
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
-__all__ = ["AdditiveEncoding", "Encoding"]
+__all__ = ["FORMS", "AdditiveEncoding", "Encoded", "Encoding"]
+
+FORMS = ("lifting", "regular", "summed")
+
+
+class Encoded(NamedTuple):
+    """The tensors that an encoding gives `gsa.ops.attend`; P·heads′ = |H|·heads.
+
+    Attributes:
+        query, key, value: [B, heads′, poses, H, W, d].
+        spatial: ρ_x(h⁻¹u), [P, U, V, d].
+        pose: ρ_H, [query poses, key poses, d].
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    spatial: Tensor
+    pose: Tensor
 
 
 class Encoding(nn.Module):
     """Turns queries, keys and values into what the attention op needs, for every output pose.
 
+    The base class contributes nothing: every key looks alike wherever it stands. A kind of encoding declares what it
+    is in class attributes, and says with `check_fits` which layers it serves.
+
+    Args:
+        group: acts on the offsets.
+        head_dim: d, channels of a head.
+        lifting: whether it is made for a lifting layer, whose keys have no poses, or for a group layer; None serves
+            both.
+
     Attributes:
+        name: what it is called in `encoding=`.
+        forms: of attention that the kind serves, of "lifting", "regular" and "summed".
+        limit: why not the others, for the message that refuses them.
         keeps: the symmetries that survive, of "permutations" (of all pixels, in global attention),
             "translations" and "poses" (all of H).
         has_products: whether scores can be written as plain products of queries and keys, see `products`.
-        group, head_dim: as given.
-
-    The base class contributes nothing: every key looks alike wherever it stands.
+        makes_poses_heads: whether `forward` puts output poses in front of the heads.
+        group, head_dim, lifting: as given.
     """
 
+    name: str = "custom"
+    forms: tuple[str, ...] = FORMS
+    limit: str = ""
     keeps: frozenset[str] = frozenset({"permutations", "translations", "poses"})
-    has_products = False
+    has_products: bool = False
+    makes_poses_heads: bool = False
 
-    def __init__(self, group: Group, head_dim: int) -> None:
+    def __init__(self, group: Group, head_dim: int, lifting: bool | None = None) -> None:
         super().__init__()
-        self.group = group
-        self.head_dim = head_dim
+        self.group, self.head_dim, self.lifting = group, head_dim, lifting
         relative = group.product[group.inverse]  # h⁻¹h̃
         self.register_buffer("relative_pose", relative, persistent=False)
         inverse_matrices = group.matrices[group.inverse].to(torch.get_default_dtype())
         self.register_buffer("inverse_matrices", inverse_matrices, persistent=False)
 
+    @classmethod
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
+        """The encoding of a layer that names its kind."""
+        return cls(group, head_dim)
+
+    def check_fits(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> None:
+        """Refuse a layer that this encoding was not made for.
+
+        Raises:
+            ValueError: another group or head size, a form that the kind does not serve, key poses where there should
+                be none, or none where there should be.
+        """
+        if self.group != group or self.head_dim != head_dim:
+            raise ValueError(
+                f"the encoding must be made for this layer's group and head_dim ({group.name}, {head_dim}), "
+                f"but was made for ({self.group.name}, {self.head_dim})"
+            )
+        if form not in self.forms:
+            served = [f"form={other!r}" for other in self.forms if other != "lifting"]
+            raise ValueError(
+                f"a {self.name} encoding {self.limit}cannot serve form={form!r}; "
+                f"use {', or '.join([*served, 'another encoding'])}"
+            )
+        if self.lifting is not None and self.lifting != (form == "lifting"):
+            layer = "a group layer has key poses" if self.lifting else "a lifting layer has no key poses"
+            raise ValueError(
+                f"{layer}: its encoding must be made with lifting={not self.lifting}, but has lifting={self.lifting}"
+            )
+
     def embed(self, features: Tensor) -> Tensor:
         """Add position to features before they are projected; only absolute encodings do."""
         return features
 
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The five tensors of `gsa.ops.attend`.
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
+        """What the op is given.
 
         Args:
             query, key, value: [B, heads, poses, H, W, d]; one pose in a lifting layer, |H| in a group layer.
             neighbourhood: the relative positions to encode.
-
-        Returns:
-            query, key, value, spatial [P, U, V, d], pose [query poses, key poses, d]; P·heads′ = |H|·heads,
-            with output poses in front of the heads where the encoding turns queries and keys itself.
         """
         height, width = query.shape[-3:-1]
         spatial = query.new_zeros(self.group.order, *neighbourhood.extent(height, width), self.head_dim)
-        return query, key, value, spatial, query.new_zeros(query.shape[2], key.shape[2], self.head_dim)
+        return Encoded(query, key, value, spatial, query.new_zeros(query.shape[2], key.shape[2], self.head_dim))
 
     def products(
         self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood
@@ -92,14 +148,20 @@ class AdditiveEncoding(Encoding):
     Subclasses define `spatial`, the values of ρ_x. ρ_H is a learned vector for each relative pose.
 
     Args:
-        pose_dim: how many of the last of the d channels ρ_H fills; 0 in a lifting layer, which has no key poses.
+        group, head_dim: as for any encoding.
+        lifting: whether it is made for a lifting layer; then there is no ρ_H.
+        pose_dim: how many of the last of the d channels ρ_H fills; all when None.
     """
 
     keeps = frozenset({"translations", "poses"})
 
-    def __init__(self, group: Group, head_dim: int, pose_dim: int) -> None:
-        super().__init__(group, head_dim)
-        self.pose_vectors = nn.Parameter(torch.randn(group.order, pose_dim)) if pose_dim else None
+    def __init__(self, group: Group, head_dim: int, lifting: bool = False, pose_dim: int | None = None) -> None:
+        super().__init__(group, head_dim, lifting)
+        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, pose_dim or head_dim))
+
+    @classmethod
+    def of_layer(cls, group, head_dim, neighbourhood, form):
+        return cls(group, head_dim, lifting=form == "lifting")
 
     def spatial(self, offsets: Tensor) -> Tensor:
         """ρ_x(h⁻¹u) at normalised offsets u: [U, V, 2] -> [|H|, U, V, d]."""
@@ -107,7 +169,7 @@ class AdditiveEncoding(Encoding):
 
     def pose(self, query_poses: int, key_poses: int, like: Tensor) -> Tensor:
         """ρ_H(ĥ⁻¹h̃): [query poses, key poses, d]."""
-        if self.pose_vectors is None or key_poses != self.group.order:
+        if self.pose_vectors is None:
             return like.new_zeros(query_poses, key_poses, self.head_dim)
         vectors = self.pose_vectors[self.relative_pose]
         return nn.functional.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
@@ -115,4 +177,4 @@ class AdditiveEncoding(Encoding):
     def forward(self, query, key, value, neighbourhood):
         offsets = neighbourhood.offsets(*query.shape[-3:-1], like=self.inverse_matrices)
         spatial = self.spatial(offsets)
-        return query, key, value, spatial, self.pose(query.shape[2], key.shape[2], spatial)
+        return Encoded(query, key, value, spatial, self.pose(query.shape[2], key.shape[2], spatial))

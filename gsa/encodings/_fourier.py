@@ -16,17 +16,18 @@ class FourierEncoding(AdditiveEncoding):
     Args:
         group: acts on the offsets.
         head_dim: d.
-        poses: False in a lifting layer.
+        lifting: whether it is made for a lifting layer.
         frequencies: number F of rows of Ω, drawn from a normal distribution of standard deviation `bandwidth`
             (radians over one neighbourhood radius).
     """
 
+    name = "fourier"
     has_products = True
 
     def __init__(
-        self, group: Group, head_dim: int, poses: bool = True, frequencies: int = 16, bandwidth: float = 3.0
+        self, group: Group, head_dim: int, lifting: bool = False, frequencies: int = 16, bandwidth: float = 3.0
     ) -> None:
-        super().__init__(group, head_dim, pose_dim=head_dim if poses else 0)
+        super().__init__(group, head_dim, lifting)
         self.frequencies = nn.Parameter(bandwidth * torch.randn(frequencies, 2))
         self.mix = nn.Parameter(torch.randn(head_dim, 2 * frequencies) * frequencies**-0.5)
 

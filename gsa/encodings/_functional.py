@@ -16,29 +16,31 @@ class FunctionalEncoding(AdditiveEncoding):
 
     Row and column are networks 1 → hidden → d/3 (linear, LayerNorm, SiLU, linear). They are functions of a
     continuous offset, so any rotation is evaluated exactly, without interpolation ("steerable by nature").
-    Without poses, rows and columns share the d channels evenly.
+    In a lifting layer, rows and columns share the d channels evenly.
 
     Source: Romero & Cordonnier 2021, as their public code builds it, with the group term corrected to ĥ⁻¹h̃; the
     first biases are drawn from U(−1, 1), since LayerNorm of a multiple of x alone keeps only the sign of x.
 
     Args:
         group: acts on the offsets.
-        head_dim: d, at least 3 (2 without poses).
-        poses: False in a lifting layer.
+        head_dim: d, at least 3 (2 in a lifting layer).
+        lifting: whether it is made for a lifting layer.
         hidden: width of the two networks.
     """
 
-    def __init__(self, group: Group, head_dim: int, poses: bool = True, hidden: int = 16) -> None:
-        share = head_dim // (3 if poses else 2)
+    name = "functional"
+
+    def __init__(self, group: Group, head_dim: int, lifting: bool = False, hidden: int = 16) -> None:
+        parts = ("rows", "columns") if lifting else ("rows", "columns", "poses")
+        share = head_dim // len(parts)
         if share < 1:
-            parts = "rows, columns and poses" if poses else "rows and columns"
             raise ValueError(
-                f"a functional encoding splits head_dim into {parts}: it must be at least {3 if poses else 2}, "
-                f"but got {head_dim}"
+                f"a functional encoding splits head_dim into {', '.join(parts[:-1])} and {parts[-1]}: it must be at "
+                f"least {len(parts)}, but got {head_dim}"
             )
-        super().__init__(group, head_dim, pose_dim=head_dim - 2 * share if poses else 0)
+        super().__init__(group, head_dim, lifting, pose_dim=head_dim - 2 * share)
         self.row = _coordinate_network(hidden, share)
-        self.column = _coordinate_network(hidden, share if poses else head_dim - share)
+        self.column = _coordinate_network(hidden, head_dim - share if lifting else share)
 
     def spatial(self, offsets: Tensor) -> Tensor:
         x, y = self._acted(offsets).split(1, dim=-1)

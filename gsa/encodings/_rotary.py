@@ -6,7 +6,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from gsa.encodings._encoding import Encoding
+from gsa.encodings._encoding import Encoded, Encoding
 from gsa.groups import Group
 
 __all__ = ["RotaryEncoding"]
@@ -24,28 +24,36 @@ class RotaryEncoding(Encoding):
     Args:
         group: acts on the positions.
         head_dim: d, even.
-        poses: False in a lifting layer.
+        lifting: whether it is made for a lifting layer.
 
     Raises:
         ValueError: odd head_dim.
     """
 
+    name = "rotary"
+    forms = ("lifting", "regular")
+    limit = "depends on output and key pose together and "
     keeps = frozenset({"translations", "poses"})
     has_products = True
+    makes_poses_heads = True
 
-    def __init__(self, group: Group, head_dim: int, poses: bool = True) -> None:
+    def __init__(self, group: Group, head_dim: int, lifting: bool = False) -> None:
         if head_dim % 2:
             raise ValueError(f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}")
-        super().__init__(group, head_dim)
+        super().__init__(group, head_dim, lifting)
         self.frequencies = nn.Parameter(_spiral(head_dim // 2))
-        self.pose_vectors = nn.Parameter(torch.randn(group.order, head_dim)) if poses else None
+        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, head_dim))
+
+    @classmethod
+    def of_layer(cls, group, head_dim, neighbourhood, form):
+        return cls(group, head_dim, lifting=form == "lifting")
 
     def forward(self, query, key, value, neighbourhood):
         """Output poses move in front of the heads: query [B, |H|·heads, 1, H, W, d], keys likewise."""
         extent = neighbourhood.extent(*query.shape[-3:-1])
         query, key, value = self.products(query, key, value, neighbourhood)
         spatial = query.new_zeros(1, *extent, self.head_dim)
-        return query, key, value, spatial, query.new_zeros(1, key.shape[2], self.head_dim)
+        return Encoded(query, key, value, spatial, query.new_zeros(1, key.shape[2], self.head_dim))
 
     def products(self, query, key, value, neighbourhood):
         height, width = query.shape[-3:-1]
@@ -56,7 +64,7 @@ class RotaryEncoding(Encoding):
         # Lifting has one query for all output poses; a group layer has one for each.
         query = rearrange(query, "b e p y x d -> b p e 1 y x d")
         key = key[:, None]
-        if self.pose_vectors is not None and key.shape[3] == self.group.order:
+        if self.pose_vectors is not None:
             key = key + rearrange(self.pose_vectors[self.relative_pose].to(key.dtype), "p m d -> p 1 m 1 1 d")
         query, key = _turn(query, phase), _turn(key, phase)
         value = value[:, None].expand_as(key)

@@ -17,13 +17,15 @@ class TableEncoding(AdditiveEncoding):
         group: on the grid only (Z2, R2, R4 and mirrored): others carry offsets between the entries.
         head_dim: d.
         neighbourhood: a finite window, whose offsets the table lists.
-        poses: False in a lifting layer.
+        lifting: whether it is made for a lifting layer.
 
     Raises:
         ValueError: a group that leaves the grid, or global attention, which has no fixed set of offsets.
     """
 
-    def __init__(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, poses: bool = True) -> None:
+    name = "table"
+
+    def __init__(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, lifting: bool = False) -> None:
         if not group.is_on_grid:
             raise ValueError(
                 "a table encoding has entries on the pixel grid only, so its group must map the grid to itself "
@@ -34,9 +36,21 @@ class TableEncoding(AdditiveEncoding):
                 "a table encoding needs a finite neighbourhood (an odd number of pixels), but got None (global); "
                 "use 'functional', 'fourier' or 'rotary'"
             )
-        super().__init__(group, head_dim, pose_dim=head_dim if poses else 0)
+        super().__init__(group, head_dim, lifting)
         self.side = neighbourhood.size
         self.table = nn.Parameter(torch.randn(self.side, self.side, head_dim))
+
+    @classmethod
+    def of_layer(cls, group, head_dim, neighbourhood, form):
+        return cls(group, head_dim, neighbourhood, lifting=form == "lifting")
+
+    def check_fits(self, group, head_dim, neighbourhood, form):
+        super().check_fits(group, head_dim, neighbourhood, form)
+        if self.side != neighbourhood.size:
+            raise ValueError(
+                f"the table must list this layer's neighbourhood ({neighbourhood.size}), "
+                f"but lists {self.side}×{self.side}"
+            )
 
     def spatial(self, offsets: Tensor) -> Tensor:
         if offsets.shape[0] != self.side:

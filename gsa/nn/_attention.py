@@ -9,7 +9,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa import encodings, groups, ops
-from gsa.encodings import Encoding, Neighbourhood, RotaryEncoding
+from gsa.encodings import Encoded, Encoding, Neighbourhood
 from gsa.groups import Group
 from gsa.nn._pointwise import PointwiseLinear
 
@@ -20,10 +20,9 @@ class SelfAttention(nn.Module):
     """Multi-head self-attention over relative positions and poses; its subclasses say what goes in.
 
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
-    keys outside the picture take no part; W_o joins the heads. Arguments are described in the subclasses.
+    keys outside the picture take no part; W_o joins the heads. Arguments are described in the subclasses; form is
+    "lifting" where keys have no poses.
     """
-
-    lifts: bool
 
     def __init__(
         self,
@@ -51,8 +50,6 @@ class SelfAttention(nn.Module):
         for name, value in (("attention_dropout", attention_dropout), ("value_dropout", value_dropout)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} must be a probability in [0, 1), but got {value!r}")
-        if form not in ops.FORMS:
-            raise ValueError(f"form must be one of {ops.FORMS}, but got {form!r}")
 
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels
@@ -60,12 +57,7 @@ class SelfAttention(nn.Module):
         self.form = form
         self.attention_dropout, self.value_dropout = attention_dropout, value_dropout
         self.neighbourhood = Neighbourhood(neighbourhood, window)
-        self.encoding = encodings.encoding(encoding, self.group, head_dim, self.neighbourhood, poses=not self.lifts)
-        if isinstance(self.encoding, RotaryEncoding) and form == "summed" and not self.lifts:
-            raise ValueError(
-                "a rotary encoding depends on output and key pose together and cannot serve form='summed'; "
-                "use form='regular', or another encoding"
-            )
+        self.encoding = encodings.encoding(encoding, self.group, head_dim, self.neighbourhood, form)
         self.query_key_value = PointwiseLinear(in_channels, 3 * num_heads * head_dim)
         self.out = PointwiseLinear(num_heads * head_dim, out_channels)
 
@@ -77,13 +69,14 @@ class SelfAttention(nn.Module):
             products = self.encoding.products(query, key, value, self.neighbourhood)
             heads = ops.attend_everywhere(*products, scale=self.head_dim**-0.5)
         else:
-            heads = ops.attend(*self._encode(query, key, value), form=self._op_form, dropout=dropout)
+            encoded, window = self._encode(query, key, value)
+            heads = ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
         return self.out(rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=self.num_heads))
 
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
-        query, key, _, spatial, pose, window = self._encode(*self._project(features))
+        (query, key, _, spatial, pose), window = self._encode(*self._project(features))
         weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
         return rearrange(weights, "b (a e) p ... -> b e (a p) ...", e=self.num_heads)
 
@@ -91,17 +84,22 @@ class SelfAttention(nn.Module):
         """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
         poses = 1 if self.lifts else self.group.order
         empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.head_dim)
-        return self.encoding(empty, empty, empty, self.neighbourhood)[3]
+        return self.encoding(empty, empty, empty, self.neighbourhood).spatial
+
+    @property
+    def lifts(self) -> bool:
+        """Whether it takes images, whose keys have no poses."""
+        return self.form == "lifting"
 
     @property
     def _op_form(self) -> str:
         """Lifting is the summed form with one query pose, unless the encoding has made each pose a head."""
-        return "regular" if isinstance(self.encoding, RotaryEncoding) else self.form
+        return "regular" if self.form == "regular" or self.encoding.makes_poses_heads else "summed"
 
     @property
     def _attends_everywhere(self) -> bool:
         """Global attention that an ordinary fused kernel can compute."""
-        return self.neighbourhood.size is None and (self.lifts or self.form == "regular") and self.encoding.has_products
+        return self.neighbourhood.size is None and self.form != "summed" and self.encoding.has_products
 
     def _project(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value: [B, heads, poses, H, W, d]."""
@@ -112,10 +110,10 @@ class SelfAttention(nn.Module):
         parts = self.query_key_value.in_parts(features, 3)
         return tuple(rearrange(part, "b (e d) p y x -> b e p y x d", e=self.num_heads) for part in parts)
 
-    def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        """The six tensors of `gsa.ops.attend`."""
+    def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Encoded, Tensor]:
+        """What the encoding gives `gsa.ops.attend`, and the window."""
         window = self.neighbourhood.mask(*query.shape[-3:-1], query.device)
-        return *self.encoding(query, key, value, self.neighbourhood), window
+        return self.encoding(query, key, value, self.neighbourhood), window
 
     def _check(self, features: Tensor) -> None:
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from gsa import ops
 from gsa.encodings import Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
@@ -24,8 +25,8 @@ class GroupSelfAttention(SelfAttention):
         in_channels, out_channels: C and C′.
         num_heads, head_dim: number of heads and d, the channels of each.
         neighbourhood: odd side of the window in pixels; None attends globally.
-        encoding: "functional", "table", "fourier", "rotary" (regular form only), "constant", "absolute", or an
-            encoding module.
+        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
+            forms it serves.
         form: "summed" or "regular".
         attention_dropout: probability of dropping a weight, in training.
         window: "square" or "disk".
@@ -37,8 +38,6 @@ class GroupSelfAttention(SelfAttention):
     Raises:
         ValueError: an argument or a shape out of its range; an encoding that cannot serve the group or the form.
     """
-
-    lifts = False
 
     def __init__(
         self,
@@ -54,6 +53,8 @@ class GroupSelfAttention(SelfAttention):
         window: str = "square",
         value_dropout: float = 0.0,
     ) -> None:
+        if form not in ops.FORMS:
+            raise ValueError(f"form must be one of {ops.FORMS}, but got {form!r}")
         super().__init__(
             group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, form,
             attention_dropout, value_dropout, window,

@@ -15,6 +15,8 @@ __all__ = ["GroupConvolution", "LiftingConvolution"]
 class _Convolution(nn.Module):
     """Filters of [C′, C, M, k, k] numbers, M = 1 for images and |H| for features, and their |H| moved copies."""
 
+    lifting: bool
+
     def __init__(
         self,
         group: Group | str,
@@ -39,14 +41,12 @@ class _Convolution(nn.Module):
         if padding < 0:
             raise ValueError(f"padding must not be negative, but got {padding}")
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
-        self.in_poses, self.padding, self.dilation = self._poses_of_the_input(), padding, dilation
+        self.in_poses = 1 if self.lifting else self.group.order
+        self.padding, self.dilation = padding, dilation
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels, self.in_poses, kernel_size, kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.register_buffer("moved", _moved_entries(self.group, self.in_poses, kernel_size), persistent=False)
         self.reset_parameters()
-
-    def _poses_of_the_input(self) -> int:
-        raise NotImplementedError
 
     def reset_parameters(self) -> None:
         """Weights N(0, 2/fan-in), biases 0."""
@@ -95,8 +95,7 @@ class LiftingConvolution(_Convolution):
         ValueError: a group that is not on the grid; a size that is not positive.
     """
 
-    def _poses_of_the_input(self) -> int:
-        return 1
+    lifting = True
 
 
 class GroupConvolution(_Convolution):
@@ -118,8 +117,7 @@ class GroupConvolution(_Convolution):
         ValueError: a group that is not on the grid; a size that is not positive.
     """
 
-    def _poses_of_the_input(self) -> int:
-        return self.group.order
+    lifting = False
 
 
 def _moved_entries(group: Group, in_poses: int, kernel_size: int) -> Tensor:

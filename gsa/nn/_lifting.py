@@ -21,7 +21,7 @@ class LiftingSelfAttention(SelfAttention):
         in_channels, out_channels: C and C′.
         num_heads, head_dim: number of heads and d, the channels of each.
         neighbourhood: odd side of the window in pixels; None attends globally.
-        encoding: "functional", "table", "fourier", "rotary", "constant", "absolute", or an encoding module.
+        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module.
         attention_dropout: probability of dropping a weight, in training.
         window: "square" or "disk".
         value_dropout: probability of dropping an entry of a value, in training.
@@ -32,8 +32,6 @@ class LiftingSelfAttention(SelfAttention):
     Raises:
         ValueError: an argument or a shape out of its range; an encoding that cannot serve the group.
     """
-
-    lifts = True
 
     def __init__(
         self,
@@ -49,7 +47,7 @@ class LiftingSelfAttention(SelfAttention):
         value_dropout: float = 0.0,
     ) -> None:
         super().__init__(
-            group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, "summed",
+            group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, "lifting",
             attention_dropout, value_dropout, window,
         )  # fmt: skip
 

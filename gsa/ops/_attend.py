@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, library
 
 from gsa.ops import _registry
-from gsa.ops._validation import check
+from gsa.ops._call import Call, Gradients
+from gsa.ops._validation import check, is_regular
 from gsa.ops.impl import reference
 from gsa.ops.impl._layout import channels_first, empty_channels_first
 
@@ -50,27 +51,15 @@ def attend(
     Raises:
         ValueError: shapes, dtypes, form, dropout or backend that do not fit.
     """
-    check(query, key, value, spatial, pose, window, form, dropout)
-    spatial, window = _crop(spatial, window, *query.shape[-3:-1])
     if seed is None:
         seed = _draw_seed(query.device, dropout)
+    call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout))
     name, reason = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
         name = backend or "auto"  # chosen where the program runs
     elif not torch.compiler.is_compiling():
         _registry.announce(name, reason)
-    return torch.ops.gsa.attend(
-        query,
-        key.to(query.dtype),
-        value.to(query.dtype),
-        spatial.to(query.dtype),
-        pose.to(query.dtype),
-        window,
-        seed,
-        form == "regular",
-        float(dropout),
-        name,
-    )
+    return torch.ops.gsa.attend(*call, name)
 
 
 def attention_weights(
@@ -84,12 +73,18 @@ def attention_weights(
         [B, heads, P, H, W, U, V]; every map [U, V] sums to 1 and is 0 outside the window and the picture. U and V
         are at most 2H − 1 and 2W − 1.
     """
-    check(query, key, key, spatial, pose, window, form, 0.0)
-    spatial, window = _crop(spatial, window, *query.shape[-3:-1])
-    spatial, pose = spatial.to(query.dtype), pose.to(query.dtype)
-    paired = form == "regular"
-    weights = reference.weights(query, key.to(query.dtype), spatial, pose, window, paired).sum(-3)
-    return weights if paired else weights.mean(3)
+    seed = _draw_seed(query.device, 0.0)
+    call = _ready(Call(query, key, key, spatial, pose, window, seed, is_regular(form), 0.0))
+    weights = reference.weights(call).sum(-3)
+    return weights if call.regular else weights.mean(3)
+
+
+def _ready(call: Call) -> Call:
+    """The call as backends take it: checked, in the dtype of the query, with no relative positions in vain."""
+    check(call)
+    spatial, window = _crop(call.spatial, call.window, *call.query.shape[-3:-1])
+    call = call._replace(spatial=spatial, window=window, dropout=float(call.dropout))
+    return call.to(call.query.dtype)
 
 
 def _crop(spatial: Tensor, window: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
@@ -106,65 +101,59 @@ def _draw_seed(device: torch.device, dropout: float) -> Tensor:
     return torch.zeros((), device=device, dtype=torch.int64)
 
 
-@library.custom_op("gsa::attend", mutates_args=())
-def _attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-    backend: str,
-) -> Tensor:
-    with torch.autocast(query.device.type, enabled=False):
+# As exported programs have it: a `Call`, whose `regular` is `paired` here, and the backend's name.
+_ARGUMENTS = (
+    "Tensor query, Tensor key, Tensor value, Tensor spatial, Tensor pose, Tensor window, Tensor seed, "
+    "bool paired, float dropout, str backend"
+)
+
+
+@library.custom_op("gsa::attend", mutates_args=(), schema=f"({_ARGUMENTS}) -> Tensor")
+def _attend(*arguments) -> Tensor:
+    *call, backend = arguments
+    call = Call(*call)
+    with torch.autocast(call.query.device.type, enabled=False):
         if backend == "auto":
-            backend, _ = _registry.choose(query.device, query.dtype)
-        output = _registry.get(backend).forward(query, key, value, spatial, pose, window, seed, paired, dropout)
+            backend, _ = _registry.choose(call.query.device, call.query.dtype)
+        output = _registry.get(backend).forward(call)
     return channels_first(output)
 
 
 @_attend.register_fake
-def _(query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    return empty_channels_first(query, spatial.shape[0])
+def _(*arguments) -> Tensor:
+    call = Call(*arguments[:-1])
+    return empty_channels_first(call.query, call.spatial.shape[0])
 
 
-@library.custom_op("gsa::attend_backward", mutates_args=())
-def _attend_backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-    backend: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    with torch.autocast(query.device.type, enabled=False):
-        gradients = _registry.get(backend).backward(
-            grad, query, key, value, spatial, pose, window, seed, paired, dropout
-        )
+@library.custom_op(
+    "gsa::attend_backward",
+    mutates_args=(),
+    schema=f"(Tensor grad, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
+def _attend_backward(grad: Tensor, *arguments) -> Gradients:
+    *call, backend = arguments
+    call = Call(*call)
+    with torch.autocast(grad.device.type, enabled=False):
+        gradients = _registry.get(backend).backward(grad, call)
     return *map(channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
 
 
 @_attend_backward.register_fake
-def _(grad, query, key, value, spatial, pose, window, seed, paired, dropout, backend):
-    tables = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (spatial, pose))
-    return *(empty_channels_first(t, t.shape[2]) for t in (query, key, value)), *tables
+def _(grad: Tensor, *arguments) -> Gradients:
+    features, tables = arguments[:3], arguments[3:5]
+    return (
+        *(empty_channels_first(feature, feature.shape[2]) for feature in features),
+        *(torch.empty_like(table, memory_format=torch.contiguous_format) for table in tables),
+    )
 
 
 def _save_inputs(ctx, inputs, output) -> None:
-    *tensors, ctx.paired, ctx.dropout, ctx.backend = inputs
+    *tensors, ctx.regular, ctx.dropout, ctx.backend = inputs
     ctx.save_for_backward(*tensors)
 
 
 def _differentiate(ctx, grad: Tensor):
-    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.paired, ctx.dropout, ctx.backend)
+    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.regular, ctx.dropout, ctx.backend)
     return (*gradients, None, None, None, None, None)
 
 
@@ -174,7 +163,7 @@ def _differentiate_twice(ctx, *grads: Tensor):
     with torch.enable_grad():
         tensors = [t.detach().requires_grad_() for t in tensors]
         grad, *inputs = tensors
-        output = reference.forward(*inputs, window, seed, ctx.paired, ctx.dropout)
+        output = reference.forward(Call(*inputs, window, seed, ctx.regular, ctx.dropout))
         first = torch.autograd.grad(output, inputs, grad, create_graph=True)
         second = torch.autograd.grad(first, tensors, grads, allow_unused=True)
     return (*second, None, None, None, None, None)

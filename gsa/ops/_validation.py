@@ -3,26 +3,25 @@
 import torch
 from torch import Tensor
 
-__all__ = ["FORMS", "check"]
+from gsa.ops._call import Call
+
+__all__ = ["FORMS", "check", "is_regular"]
 
 FORMS = ("regular", "summed")
 
 
-def check(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    form: str,
-    dropout: float,
-) -> None:
-    """Raises ValueError naming the rule, what was expected, and what came."""
+def is_regular(form: str) -> bool:
+    """Whether this form is the regular one; ValueError where it is none of FORMS."""
     if form not in FORMS:
         raise ValueError(f"form must be one of {FORMS}, but got {form!r}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be a probability in [0, 1), but got {dropout}")
+    return form == "regular"
+
+
+def check(call: Call) -> None:
+    """Raises ValueError naming the rule, what was expected, and what came."""
+    query, key, value, spatial, pose, window = call[:6]
+    if not 0 <= call.dropout < 1:
+        raise ValueError(f"dropout must be a probability in [0, 1), but got {call.dropout}")
     for name, tensor, axes in (
         ("query", query, "[B, heads, query poses, H, W, d]"),
         ("key", key, "[B, heads, key poses, H, W, d]"),
@@ -40,7 +39,7 @@ def check(
         raise ValueError(f"window must be [U, V] with odd sides, but got the shape {list(window.shape)}")
     if window.dtype != torch.bool:
         raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
-    output_poses = query_poses if form == "regular" else spatial.shape[0]
+    output_poses = query_poses if call.regular else spatial.shape[0]
     _expect("spatial", spatial, (output_poses, *window.shape, head_dim))
 
 

@@ -1,33 +1,26 @@
-"""Training with Lightning, configured by Hydra."""
+"""Training with Lightning: what is put together here for a run can be used in anybody's."""
 
-from gsa.training._build import check
-from gsa.training._callbacks import History, SeededSteps
-from gsa.training._checkpoints import SafeCheckpointIO, newest_checkpoint, read_checkpoint, write_checkpoint
+from gsa.training._checkpoint_plugin import SafeCheckpointIO
 from gsa.training._classifier import Classifier
-from gsa.training._config import ConfigError, RunConfig
-from gsa.training._ranks import ddp
+from gsa.training._finite_steps import FiniteSteps, NotFinite
+from gsa.training._history import History
 from gsa.training._schedules import constant, steps, warmup_cosine
-from gsa.training._survival import FiniteSteps, NotFinite, SaveOnSignal, Stopped
-from gsa.training.run import train
+from gsa.training._seeded_steps import SeededSteps
+from gsa.training._signals import SaveOnSignal, Stopped
+from gsa.training._strategy import ddp, warn_of_batch_norm
 
 __all__ = [
     "Classifier",
-    "ConfigError",
     "FiniteSteps",
     "History",
     "NotFinite",
-    "RunConfig",
     "SafeCheckpointIO",
     "SaveOnSignal",
     "SeededSteps",
     "Stopped",
-    "check",
     "constant",
     "ddp",
-    "newest_checkpoint",
-    "read_checkpoint",
     "steps",
-    "train",
     "warmup_cosine",
-    "write_checkpoint",
+    "warn_of_batch_norm",
 ]

@@ -57,7 +57,7 @@ class Classifier(lightning.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
-        checkpoint["pictures"] = self.trainer.datamodule.pictures()
+        checkpoint["pictures"] = self.trainer.datamodule.picture_format()
 
     def on_test_epoch_start(self) -> None:
         self.confusion.reset()

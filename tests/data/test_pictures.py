@@ -8,7 +8,7 @@ import torch
 
 from gsa.data import DigitsDataModule
 from gsa.data._augmentation import AUGMENTATIONS, augment
-from gsa.data._pictures import EpochOrder, Pictures, pictures_in_memory
+from gsa.data._pictures import EpochOrder, NormalisedPictures, pictures_in_memory
 from gsa.data._turn import turned
 
 
@@ -31,7 +31,7 @@ def test_an_augmented_picture_is_a_function_of_seed_epoch_and_index(name):
     data = pictures_in_memory(torch.rand(3, 1, 16, 16), torch.zeros(3, dtype=torch.long), 1, "here")
 
     def picture(seed, epoch, index):
-        return Pictures(data, [0], [1], [name], seed)[epoch, index][0]
+        return NormalisedPictures(data, [0], [1], [name], seed)[epoch, index][0]
 
     assert torch.equal(picture(0, 5, 1), picture(0, 5, 1))
     different = [picture(0, epoch, 1) for epoch in range(20)] + [picture(seed, 0, 1) for seed in range(20)]

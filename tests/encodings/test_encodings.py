@@ -6,7 +6,12 @@ from torch import nn
 
 import gsa
 from gsa.encodings import (
+    FORMS,
+    KINDS,
     AbsoluteEncoding,
+    ConstantEncoding,
+    Encoded,
+    Encoding,
     FunctionalEncoding,
     Neighbourhood,
     RotaryEncoding,
@@ -17,9 +22,6 @@ from gsa.nn import GroupSelfAttention, LiftingSelfAttention
 from gsa.symmetry import assert_equivariant, permutation_error, translation_error
 
 pytestmark = pytest.mark.usefixtures("float64")
-
-KINDS = ("functional", "table", "fourier", "rotary", "constant", "absolute")
-FORMS = ("lifting", "regular", "summed")
 
 
 def layer(kind, form, group="R4", neighbourhood=3, **options):
@@ -34,7 +36,7 @@ def picture(form, group="R4", height=8, width=8):
 
 
 def possible(kind, form, group="R4"):
-    return not (kind == "rotary" and form == "summed") and not (kind == "table" and not gsa.group(group).is_on_grid)
+    return form in KINDS[kind].forms and not (kind == "table" and not gsa.group(group).is_on_grid)
 
 
 COMBINATIONS = [(kind, form) for kind in KINDS for form in FORMS if possible(kind, form)]
@@ -125,7 +127,7 @@ class KeysTurnedByTheirOwnPose(RotaryEncoding):
         phase = self._acted(positions) @ self.frequencies.T
         spatial = query.new_zeros(self.group.order, *neighbourhood.extent(height, width), self.head_dim)
         pose = self.pose_vectors[self.relative_pose]
-        return _turn(query, phase), _turn(key, phase), value, spatial, pose
+        return Encoded(_turn(query, phase), _turn(key, phase), value, spatial, pose)
 
 
 def test_rotary_keys_turned_by_their_own_pose_pass_the_point_group_and_fail_translation():
@@ -141,7 +143,7 @@ class PublishedPoseIndex(GroupSelfAttention):
     """The summed form with the group term as published: ρ_H(h⁻¹ĥ⁻¹h̃) instead of ρ_H(ĥ⁻¹h̃)."""
 
     def forward(self, features):
-        query, key, value, spatial, _, window = self._encode(*self._project(features))
+        (query, key, value, spatial, _), window = self._encode(*self._project(features))
         group, vectors = self.group, self.encoding.pose_vectors
         outputs = []
         for h in range(group.order):
@@ -226,7 +228,7 @@ def test_encodings_made_for_another_layer_are_refused():
     group = gsa.group("R4")
     with pytest.raises(ValueError, match=r"list this layer's neighbourhood \(5\), but lists 3×3"):
         GroupSelfAttention(group, 2, 2, 2, 6, 5, TableEncoding(group, 6, Neighbourhood(3)))
-    with pytest.raises(ValueError, match="made with poses=False"):
+    with pytest.raises(ValueError, match="made with lifting=True, but has lifting=False"):
         LiftingSelfAttention(group, 2, 2, 2, 6, 3, FunctionalEncoding(group, 6))
     with pytest.raises(ValueError, match="encoding must be one of"):
         encoding(["table"], group, 6, Neighbourhood(3))
@@ -238,3 +240,48 @@ def test_memory_that_was_never_filled_is_rebuilt():
     module.to_empty(device="cpu")
     assert torch.equal(module.inverse_matrices, exact)
     assert torch.equal(module.relative_pose, gsa.group("R8").product[gsa.group("R8").inverse])
+
+
+def test_a_kind_is_found_by_the_name_it_declares():
+    assert list(KINDS) == ["functional", "table", "fourier", "rotary", "constant", "absolute"]
+    for name, kind in KINDS.items():
+        assert kind.name == name and set(kind.forms) <= set(FORMS)
+        made = encoding(name, gsa.group("R4"), 6, Neighbourhood(3), form="lifting")
+        assert type(made) is kind and isinstance(made, Encoding)
+
+
+@pytest.mark.parametrize("form", ["regular", "summed"])
+@pytest.mark.parametrize("kind", ["functional", "table", "fourier", "rotary"])
+def test_an_encoding_without_poses_is_refused_by_a_group_layer(kind, form):
+    group = gsa.group("R4")
+    lifted = encoding(kind, group, 6, Neighbourhood(3), form="lifting")
+    if form in lifted.forms:
+        with pytest.raises(ValueError, match="has key poses: .* made with lifting=False, but has lifting=True"):
+            GroupSelfAttention(group, 2, 2, 2, 6, 3, lifted, form=form)
+    assert LiftingSelfAttention(group, 2, 2, 2, 6, 3, lifted).encoding is lifted
+
+
+@pytest.mark.parametrize("kind", ["constant", "absolute"])
+def test_encodings_that_know_no_poses_serve_every_layer(kind):
+    group = gsa.group("R4")
+    module = encoding(kind, group, 6, Neighbourhood(3))
+    assert LiftingSelfAttention(group, 2, 2, 2, 6, 3, module).encoding is module
+    assert GroupSelfAttention(group, 2, 2, 2, 6, 3, module).encoding is module
+
+
+class OwnKind(ConstantEncoding):
+    """An encoding of somebody else, for one form."""
+
+    name = "toy"
+    forms = ("summed",)
+    limit = "was written for sums and "
+
+
+def test_a_kind_says_which_forms_it_serves():
+    own = OwnKind(gsa.group("R4"), 6)
+    assert GroupSelfAttention("R4", 2, 2, 2, 6, 3, own, form="summed").encoding is own
+    message = "a toy encoding was written for sums and cannot serve form='regular'; use form='summed', or another"
+    with pytest.raises(ValueError, match=message):
+        GroupSelfAttention("R4", 2, 2, 2, 6, 3, own, form="regular")
+    with pytest.raises(ValueError, match="cannot serve form='lifting'"):
+        LiftingSelfAttention("R4", 2, 2, 2, 6, 3, own)

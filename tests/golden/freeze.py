@@ -12,12 +12,13 @@ import tempfile
 from pathlib import Path
 
 import torch
-from hydra import compose, initialize_config_module
 
 import gsa
-from gsa.saved import export, read
-from gsa.training import read_checkpoint, train
+from gsa.runner import train
+from gsa.saved import export, read, read_checkpoint
+from gsa.training import Classifier
 from tests.golden.runs import COMMON, FROZEN, RUNS, digest, rounding, sizes, weights
+from tests.runs import composed
 
 # A run of every kind of thing that a checkpoint holds: averages, dropout, augmentation, a scheduler, two callbacks.
 STOPPED = (
@@ -26,14 +27,6 @@ STOPPED = (
     "test=true",
 )  # fmt: skip
 PLACE = "/tmp/run"
-
-
-def composed(*overrides: str, folder: str):
-    from gsa import cli
-
-    cli.register()
-    with initialize_config_module("gsa.configs", version_base="1.3"):
-        return compose("train", [f"output_dir='{folder}'", *overrides])
 
 
 def short_run(name: str, folder: str) -> dict[str, torch.Tensor]:
@@ -67,7 +60,7 @@ def freeze_run() -> None:
     class Stop(Exception):
         pass
 
-    ours = gsa.training.Classifier.training_step
+    ours = Classifier.training_step
 
     def stop(module, batch, index):
         if (module.trainer.current_epoch, index) == (1, 3):
@@ -77,11 +70,11 @@ def freeze_run() -> None:
 
     torch.set_num_threads(1)
     shutil.rmtree(PLACE, ignore_errors=True)
-    gsa.training.Classifier.training_step = stop
+    Classifier.training_step = stop
     try:
         train(composed(*STOPPED, folder=PLACE))
     except Stop:
-        gsa.training.Classifier.training_step = ours
+        Classifier.training_step = ours
     stopped = FROZEN / "run"
     shutil.copytree(PLACE, stopped)
     _, objects = train(composed(*STOPPED, f"ckpt_path={PLACE}/checkpoints/last.ckpt", folder=PLACE))

@@ -10,9 +10,11 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 
 import gsa
-from gsa.training import read_checkpoint, train, write_checkpoint
-from tests.golden.freeze import PLACE, STOPPED, composed, short_run
+from gsa.runner import train
+from gsa.saved import read_checkpoint, write_checkpoint
+from tests.golden.freeze import PLACE, STOPPED, short_run
 from tests.golden.runs import FROZEN, RUNS, digest, rounding, sizes, weights
+from tests.runs import composed
 
 KNOWN = json.loads((FROZEN / "weights.json").read_text())
 

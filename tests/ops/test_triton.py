@@ -14,6 +14,7 @@ triton = pytest.importorskip("triton")
 if not os.environ.get("TRITON_DEFAULT_FP_FUSION"):
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
 
+from gsa.ops._call import Call  # noqa: E402
 from gsa.ops.impl import triton as backend  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -47,10 +48,15 @@ def spilled(name: str, poses: str, dtype: str, architecture: int, side: int = 28
     from triton.compiler import ASTSource
 
     kernel = backend._kernels()[name]
-    paired, queries, keys, outputs = POSES[poses]
+    regular, queries, keys, outputs = POSES[poses]
     query = torch.empty(1, 1, queries, side, side, 10, device="meta", dtype=TYPES[dtype])
-    key, spatial = query[:, :, :1].expand(-1, -1, keys, -1, -1, -1), torch.empty(outputs, 5, 5, 10, device="meta")
-    constants = backend._plan(query, key, spatial, paired, 0.1) | {"scale": 10**-0.5, "factor": 1 / 0.9}
+    key = query[:, :, :1].expand(-1, -1, keys, -1, -1, -1)
+    spatial, pose = torch.empty(outputs, 5, 5, 10, device="meta"), torch.empty(queries, keys, 10, device="meta")
+    window, seed = torch.ones(5, 5, dtype=torch.bool, device="meta"), torch.tensor(0, device="meta")
+    constants = backend._plan(Call(query, key, key, spatial, pose, window, seed, regular, 0.1)) | {
+        "scale": 10**-0.5,
+        "factor": 1 / 0.9,
+    }
     parameters = list(inspect.signature(kernel.fn).parameters)
     exact = "fp64" if dtype == "fp64" else "fp32"
     types = {"log_sum": f"*{exact}", "mean": f"*{exact}", "pose_part": f"*{exact}", "spatial_part": f"*{exact}"}
@@ -62,7 +68,7 @@ def spilled(name: str, poses: str, dtype: str, architecture: int, side: int = 28
         {parameter: types.get(parameter, "i32") for parameter in parameters},
         {(parameters.index(constant),): value for constant, value in constants.items()},
     )
-    warps = backend._warps(name, outputs * (1 if paired else queries))
+    warps = backend._warps(name, outputs * (1 if regular else queries))
     compiled = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options={"num_warps": warps})
     suffix = "a" if architecture >= 90 else ""
     listing = subprocess.run(

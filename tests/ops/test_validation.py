@@ -42,3 +42,14 @@ def test_attention_weights_are_distributions(poses):
     assert weights.shape == (2, 2, 4, 6, 6, 3, 3)
     torch.testing.assert_close(weights.sum((-2, -1)), torch.ones_like(weights[..., 0, 0]))
     assert (weights[..., ~window] == 0).all() and (weights[..., 0, :, 0, :] == 0).all()
+
+
+def test_the_ops_are_registered_as_exported_programs_have_them():
+    call = (
+        "Tensor query, Tensor key, Tensor value, Tensor spatial, Tensor pose, Tensor window, Tensor seed, "
+        "bool paired, float dropout, str backend"
+    )
+    gradients = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
+    assert str(torch.ops.gsa.attend.default._schema) == f"gsa::attend({call}) -> Tensor"
+    backward = torch.ops.gsa.attend_backward.default._schema
+    assert str(backward) == f"gsa::attend_backward(Tensor grad, {call}) -> {gradients}"

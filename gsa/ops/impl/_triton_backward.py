@@ -16,9 +16,9 @@ def queries_backward(
     H: tl.constexpr, W: tl.constexpr, U: tl.constexpr, V: tl.constexpr, D: tl.constexpr,
     Q: tl.constexpr, M: tl.constexpr, P: tl.constexpr,
     MP: tl.constexpr, PP: tl.constexpr, C: tl.constexpr, B: tl.constexpr,
-    PAIRED: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
+    REGULAR: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
-    """Gradient of the queries; log_sum and mean [slices, h, a, N] (paired: [slices, a, N]).
+    """Gradient of the queries; log_sum and mean [slices, h, a, N] (regular: [slices, a, N]).
 
     pose_part is [slices, blocks, Q, M, d].
     """
@@ -39,7 +39,7 @@ def queries_backward(
         q = single(q_base, a, pixels, channels, queries, Q, D, N, A)
         c = rows(pose + a * M * D, ms, channels, D, M, D, A)
         dq, pose_sum = tl.zeros([B, C], A), tl.zeros([MP, B], A)
-        if PAIRED:
+        if REGULAR:
             g = single(g_base, a, pixels, channels, queries, P, D, N, A)
             top, total, dot = tl.full([B], -float("inf"), A), tl.zeros([B], A), tl.zeros([B], A)
             for o in range(UV):
@@ -134,7 +134,7 @@ def keys_backward(
     H: tl.constexpr, W: tl.constexpr, U: tl.constexpr, V: tl.constexpr, D: tl.constexpr,
     Q: tl.constexpr, M: tl.constexpr, P: tl.constexpr,
     MP: tl.constexpr, PP: tl.constexpr, C: tl.constexpr, B: tl.constexpr,
-    PAIRED: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
+    REGULAR: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """Gradients of keys and values: each key meets the queries that see it."""
     N: tl.constexpr = H * W
@@ -154,7 +154,7 @@ def keys_backward(
         for o in range(UV):
             from_, here = moved(pixels, o, window, -1, H, W, U, V)
             q = single(q_base, a, from_, channels, here, Q, D, N, A)
-            if PAIRED:
+            if REGULAR:
                 at = (slice_ * P + a) * N + from_
                 lse, average = tl.load(log_sum + at, mask=here, other=0.0), tl.load(mean + at, mask=here, other=0.0)
                 e = tl.load(spatial + (a * UV + o) * D + channels, mask=channels < D, other=0.0).to(A)
@@ -203,7 +203,7 @@ def spatial_backward(
     H: tl.constexpr, W: tl.constexpr, U: tl.constexpr, V: tl.constexpr, D: tl.constexpr,
     Q: tl.constexpr, M: tl.constexpr, P: tl.constexpr,
     MP: tl.constexpr, PP: tl.constexpr, C: tl.constexpr, B: tl.constexpr,
-    PAIRED: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
+    REGULAR: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """Gradient of the encoding of one relative position, a part for each slice: [slices, P, U·V, d]."""
     N: tl.constexpr = H * W
@@ -226,7 +226,7 @@ def spatial_backward(
             q = single(q_base, a, pixels, channels, here, Q, D, N, A)
             k = tile(k_base, ms, near, channels, here, M, D, N, A)
             v = tile(v_base, ms, near, channels, here, M, D, N, A)
-            if PAIRED:
+            if REGULAR:
                 at = (slice_ * P + a) * N + pixels
                 lse, average = tl.load(log_sum + at, mask=here, other=0.0), tl.load(mean + at, mask=here, other=0.0)
                 e = tl.load(spatial + (a * UV + o) * D + channels, mask=channels < D, other=0.0).to(A)
@@ -252,8 +252,8 @@ def spatial_backward(
                     dp *= alive((hs * Q + a)[:, None], pixels[None, :], o, slice_, seed_, limit, factor, N, UV, A)
                 ds = p * (dp - average)
                 acc += tl.sum(ds[:, :, None] * q[None, :, :], 1)
-        if PAIRED:
+        if REGULAR:
             tl.store(part + a * UV * D + channels, one * scale, mask=channels < D)
-    if not PAIRED:
+    if not REGULAR:
         mask = (hs < P)[:, None] & (channels < D)[None, :]
         tl.store(part + hs[:, None] * UV * D + channels[None, :], acc * scale, mask=mask)

@@ -16,7 +16,7 @@ def forward(
     H: tl.constexpr, W: tl.constexpr, U: tl.constexpr, V: tl.constexpr, D: tl.constexpr,
     Q: tl.constexpr, M: tl.constexpr, P: tl.constexpr,
     MP: tl.constexpr, PP: tl.constexpr, C: tl.constexpr, B: tl.constexpr,
-    PAIRED: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
+    REGULAR: tl.constexpr, DROPOUT: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """out(i, h) of `gsa.ops.attend`."""
     N: tl.constexpr = H * W
@@ -34,7 +34,7 @@ def forward(
     for a in range(Q):
         q = single(q_base, a, pixels, channels, queries, Q, D, N, A)
         c = rows(pose + a * M * D, ms, channels, D, M, D, A)
-        if PAIRED:
+        if REGULAR:
             top, total, acc = tl.full([B], -float("inf"), A), tl.zeros([B], A), tl.zeros([B, C], A)
             for o in range(UV):
                 near, here = moved(pixels, o, window, 1, H, W, U, V)
@@ -72,7 +72,7 @@ def forward(
                 acc = acc * before[:, :, None] + p[:, :, None] * u[None, :, :]
             total = tl.where(queries[None, :], total, 1.0)
             summed += acc / total[:, :, None]
-    if not PAIRED:
+    if not REGULAR:
         at = (channels[None, None, :] * P + hs[:, None, None]) * N + pixels[None, :, None]
         mask = queries[None, :, None] & (hs < P)[:, None, None] & (channels < D)[None, None, :]
         tl.store(o_base + at, summed, mask=mask)

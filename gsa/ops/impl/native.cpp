@@ -45,7 +45,7 @@ struct Feature {
 // The arguments of the op; every pointer to the same type, float or double.
 struct Call {
     Index batch, heads, queries, keys, outputs, height, width, channels, rows, columns;
-    Index paired;
+    Index regular;
     Index threads;
     Feature query, key, value, out;                   // out: the result, or its gradient in backward
     Feature query_gradient, key_gradient, value_gradient;
@@ -398,7 +398,7 @@ class Worker {
     Buffer<V> query_block, grad_block, query_sum, out_sum, inner, outer, inner_gradient, outer_gradient, mixed, rest;
     Buffer<V> dropped, spatial_lanes, pose_lanes;
 
-    Index per_tile_outer() const { return call.paired ? 1 : P; }
+    Index per_tile_outer() const { return call.regular ? 1 : P; }
 
    public:
     using Number = T;
@@ -418,7 +418,7 @@ class Worker {
           inner_gradient(backward ? l.most_neighbours * TILE * M : 0),
           outer_gradient(backward ? l.most_neighbours * TILE * per_tile_outer() : 0),
           mixed(l.most_neighbours * TILE * (d + 1)), rest((2 * P + M + TILE + d) * TILE),
-          dropped(dropout.on ? l.most_neighbours * TILE * (c.paired ? M : P) : 0),
+          dropped(dropout.on ? l.most_neighbours * TILE * (c.regular ? M : P) : 0),
           spatial_lanes(backward ? P * UV * d : 0), pose_lanes(backward ? Q * M * d : 0) {}
 
     void forward(Index slice) {
@@ -428,7 +428,7 @@ class Worker {
             for (Index first = 0; first < Q; first += TILE) {
                 const Tile tile{std::min(TILE, Q - first)};
                 take(query, block, first, tile, query_block);
-                call.paired ? forward_regular(block, first, tile) : forward_summed(block, first, tile);
+                call.regular ? forward_regular(block, first, tile) : forward_summed(block, first, tile);
             }
             give(out_sum, P, result, block);
         }
@@ -448,7 +448,7 @@ class Worker {
                 const Tile tile{std::min(TILE, Q - first)};
                 take(query, block, first, tile, query_block);
                 for (Index i = 0; i < tile * d; ++i) query_sum.data()[i] = V{};
-                call.paired ? backward_regular(block, first, tile) : backward_summed(block, first, tile);
+                call.regular ? backward_regular(block, first, tile) : backward_summed(block, first, tile);
                 give(query_sum, tile, result, block, first);
             }
         }

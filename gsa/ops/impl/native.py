@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gsa.ops._call import Call, Gradients
 from gsa.ops.impl._layout import empty_channels_first
 
 __all__ = ["backward", "forward", "is_built", "refusal"]
@@ -19,27 +20,12 @@ class _Feature(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("strides", ctypes.c_int64 * 6)]
 
 
-class _Call(ctypes.Structure):
+class _Arguments(ctypes.Structure):
     """The arguments of a kernel: `struct Call` of native.cpp, field for field."""
 
     _fields_ = [
-        *(
-            (name, ctypes.c_int64)
-            for name in (
-                "batch",
-                "heads",
-                "queries",
-                "keys",
-                "outputs",
-                "height",
-                "width",
-                "channels",
-                "rows",
-                "columns",
-                "paired",
-                "threads",
-            )
-        ),
+        *((name, ctypes.c_int64) for name in ("batch", "heads", "queries", "keys", "outputs", "height", "width")),
+        *((name, ctypes.c_int64) for name in ("channels", "rows", "columns", "regular", "threads")),
         *((name, _Feature) for name in ("query", "key", "value", "out")),
         *((name, _Feature) for name in ("query_gradient", "key_gradient", "value_gradient")),
         *((name, ctypes.c_void_p) for name in ("spatial", "pose", "spatial_gradient", "pose_gradient", "window")),
@@ -85,79 +71,56 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
     return None
 
 
-def forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> Tensor:
+def forward(call: Call) -> Tensor:
     """The op, arguments as in `gsa.ops.attend`."""
-    dtype = query.dtype
-    query, key, value, spatial, pose = _whole(query, key, value, spatial, pose)
-    out = empty_channels_first(query, spatial.shape[0])
-    call = _call(query, key, value, spatial, pose, window, seed, paired, dropout, out)
-    _run("forward", call, query.dtype)
+    dtype, call = call.query.dtype, _whole(call)
+    out = empty_channels_first(call.query, call.spatial.shape[0])
+    _run("forward", _arguments(call, out), call.exact)
     return out.to(dtype)
 
 
-def backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose; the weights are computed again."""
-    dtype = query.dtype
-    grad, query, key, value, spatial, pose = _whole(grad, query, key, value, spatial, pose)
+    dtype, call, grad = call.query.dtype, _whole(call), grad.to(call.exact)
     gradients = (
-        *(empty_channels_first(x, x.shape[2]) for x in (query, key, value)),
-        torch.empty_like(spatial),
-        torch.empty_like(pose),
+        *(empty_channels_first(feature, feature.shape[2]) for feature in (call.query, call.key, call.value)),
+        torch.empty_like(call.spatial),
+        torch.empty_like(call.pose),
     )
-    call = _call(query, key, value, spatial, pose, window, seed, paired, dropout, grad)
+    arguments = _arguments(call, grad)
     for name, gradient in zip(("query", "key", "value"), gradients[:3], strict=True):
-        setattr(call, f"{name}_gradient", _feature(gradient))
-    call.spatial_gradient, call.pose_gradient = (gradient.data_ptr() for gradient in gradients[3:])
-    _run("backward", call, query.dtype)
+        setattr(arguments, f"{name}_gradient", _feature(gradient))
+    arguments.spatial_gradient, arguments.pose_gradient = (gradient.data_ptr() for gradient in gradients[3:])
+    _run("backward", arguments, call.exact)
     return tuple(gradient.to(dtype) for gradient in gradients)
 
 
-def _whole(*tensors: Tensor) -> tuple[Tensor, ...]:
+def _whole(call: Call) -> Call:
     """float32 for half precisions; the tables, which are small, contiguous."""
-    dtype = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
-    return tuple(t.to(dtype) if t.ndim == 6 else t.to(dtype).contiguous() for t in tensors)
+    call = call.to(call.exact)
+    return call._replace(**{name: getattr(call, name).contiguous() for name in ("spatial", "pose", "window")})
 
 
 def _feature(x: Tensor) -> _Feature:
     return _Feature(x.data_ptr(), x.stride())
 
 
-def _call(query, key, value, spatial, pose, window, seed, paired, dropout, out) -> _Call:
-    batch, heads, queries, height, width, channels = query.shape
-    call = _Call(
-        batch, heads, queries, key.shape[2], spatial.shape[0], height, width, channels, *window.shape,
-        int(paired), torch.get_num_threads(),
+def _arguments(call: Call, out: Tensor) -> _Arguments:
+    """Addresses: the call's tensors must outlive them."""
+    batch, heads, queries, height, width, channels = call.query.shape
+    arguments = _Arguments(
+        batch, heads, queries, call.key.shape[2], call.spatial.shape[0], height, width, channels, *call.window.shape,
+        int(call.regular), torch.get_num_threads(),
     )  # fmt: skip
-    call.query, call.key, call.value, call.out = (_feature(x) for x in (query, key, value, out))
-    window = window.contiguous()
-    call.spatial, call.pose, call.window = spatial.data_ptr(), pose.data_ptr(), window.data_ptr()
-    call.dropout, call.seed, call.team = dropout, int(seed), _parallel
-    call.kept_alive = window
-    return call
+    for name, feature in (("query", call.query), ("key", call.key), ("value", call.value), ("out", out)):
+        setattr(arguments, name, _feature(feature))
+    for name in ("spatial", "pose", "window"):
+        setattr(arguments, name, getattr(call, name).data_ptr())
+    arguments.dropout, arguments.seed, arguments.team = call.dropout, int(call.seed), _parallel
+    return arguments
 
 
-def _run(direction: str, call: _Call, dtype: torch.dtype) -> None:
+def _run(direction: str, arguments: _Arguments, dtype: torch.dtype) -> None:
     kernel = getattr(_library, f"gsa_{direction}_{'double' if dtype == torch.float64 else 'float'}")
-    if kernel(ctypes.byref(call)):
+    if kernel(ctypes.byref(arguments)):
         raise MemoryError(f"not enough memory for the {direction} pass of attention")

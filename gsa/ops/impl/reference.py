@@ -7,70 +7,49 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gsa.ops._call import Call, Gradients
 from gsa.ops._dropout import dropped, element_hash, slice_hash
 
 __all__ = ["backward", "forward", "weights"]
 
 
-def forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> Tensor:
+def forward(call: Call) -> Tensor:
     """out(i, h) = Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}(…) v(j, h̃); arguments as in `gsa.ops.attend`."""
-    if query.dtype in (torch.float16, torch.bfloat16):
-        tensors = (t.float() for t in (query, key, value, spatial, pose))
-        return forward(*tensors, window, seed, paired, dropout).to(query.dtype)
-    attention = weights(query, key, spatial, pose, window, paired)
-    if dropout:
-        drop = _dropped(attention, seed, paired, dropout)
-        attention = attention.masked_fill(drop, 0) / (1 - dropout)
-    around = _neighbours(value, window)
-    if paired:
+    if call.query.dtype != call.exact:
+        return forward(call.to(call.exact)).to(call.query.dtype)
+    attention = weights(call)
+    if call.dropout:
+        attention = attention.masked_fill(_dropped(attention, call), 0) / (1 - call.dropout)
+    around = _neighbours(call.value, call.window)
+    if call.regular:
         return torch.einsum("bepyxmuv,bemyxuvd->bepyxd", attention, around)
     return torch.einsum("bepqyxmuv,bemyxuvd->bepyxd", attention, around)
 
 
-def backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose: PyTorch's own derivative of `forward`."""
 
     def law(*tensors: Tensor) -> Tensor:
-        return forward(*tensors, window, seed, paired, dropout)
+        return forward(call.of(*tensors))
 
-    _, pull_back = torch.func.vjp(law, query, key, value, spatial, pose)
+    _, pull_back = torch.func.vjp(law, *call.tensors)
     return tuple(gradient.contiguous() for gradient in pull_back(grad))
 
 
-def weights(query: Tensor, key: Tensor, spatial: Tensor, pose: Tensor, window: Tensor, paired: bool) -> Tensor:
+def weights(call: Call) -> Tensor:
     """Attention over key poses and offsets, zero outside the window and the picture.
 
-        paired: softmax_{j,h̃}( q(i,h) · (k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(h⁻¹h̃)) / √d )
-        summed: softmax_{j,h̃}( q(i,ĥ) · (k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(ĥ⁻¹h̃)) / √d )
+        regular: softmax_{j,h̃}( q(i,h) · (k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(h⁻¹h̃)) / √d )
+        summed:  softmax_{j,h̃}( q(i,ĥ) · (k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(ĥ⁻¹h̃)) / √d )
 
     Returns:
-        [B, E, P, H, W, M, U, V] when paired, else [B, E, P, Q, H, W, M, U, V].
+        [B, E, P, H, W, M, U, V] in the regular form, else [B, E, P, Q, H, W, M, U, V].
     """
+    query, key, _, spatial, pose, window = call[:6]
     height, width, head_dim = query.shape[-3:]
     scores = torch.einsum("beqyxd,bemyxuvd->beqyxmuv", query, _neighbours(key, window))
     scores = scores + torch.einsum("beqyxd,qmd->beqyxm", query, pose)[..., None, None]
-    if paired:
+    if call.regular:
         scores = scores + torch.einsum("bepyxd,puvd->bepyxuv", query, spatial).unsqueeze(-3)
     else:
         scores = scores[:, :, None] + torch.einsum("beqyxd,puvd->bepqyxuv", query, spatial).unsqueeze(-3)
@@ -92,11 +71,11 @@ def _inside(height: int, width: int, window: Tensor) -> Tensor:
     return (_neighbours(picture, window)[0, 0, 0, ..., 0] > 0) & window
 
 
-def _dropped(attention: Tensor, seed: Tensor, paired: bool, dropout: float) -> Tensor:
-    """One decision for (h, h̃, pixel, offset) when paired, for (h, ĥ, pixel, offset) when summed."""
+def _dropped(attention: Tensor, call: Call) -> Tensor:
+    """One decision for (h, h̃, pixel, offset) in the regular form, for (h, ĥ, pixel, offset) in the summed one."""
     batch, heads, poses = attention.shape[:3]
     height, width, key_poses, rows, columns = attention.shape[-5:]
-    second = key_poses if paired else attention.shape[3]
+    second = key_poses if call.regular else attention.shape[3]
 
     def count(n: int, *after: int) -> Tensor:
         return torch.arange(n, dtype=torch.int32, device=attention.device).view(n, *after)
@@ -105,6 +84,6 @@ def _dropped(attention: Tensor, seed: Tensor, paired: bool, dropout: float) -> T
     element = element_hash(pair, count(height * width, 1), count(rows * columns), height * width, rows * columns).view(
         poses, second, height, width, rows, columns
     )
-    element = element.permute(0, 2, 3, 1, 4, 5) if paired else element.unsqueeze(4)
-    slices = slice_hash(seed, 0, batch * heads).view(batch, heads, *[1] * (attention.ndim - 2))
-    return dropped(element, slices, dropout)
+    element = element.permute(0, 2, 3, 1, 4, 5) if call.regular else element.unsqueeze(4)
+    slices = slice_hash(call.seed, 0, batch * heads).view(batch, heads, *[1] * (attention.ndim - 2))
+    return dropped(element, slices, call.dropout)

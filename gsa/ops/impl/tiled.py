@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gsa.ops._call import Call, Gradients
 from gsa.ops._dropout import dropped, element_hash, slice_hash
 from gsa.ops.impl._bands import Band, Map, bands
 
@@ -26,41 +27,20 @@ __all__ = ["backward", "forward"]
 _CHUNK = {"cpu": 1 << 18, "cuda": 1 << 24}  # scores worked on at a time: a cache of a core, a fill of a GPU
 
 
-def forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> Tensor:
+def forward(call: Call) -> Tensor:
     """Arguments as in `gsa.ops.attend`; [B, E, P, H, W, d]."""
-    work = _Work(query, key, value, spatial, pose, window, seed, paired, dropout)
-    out = query.new_empty(work.slices, spatial.shape[0], *query.shape[3:])
+    work = _Work(call)
+    out = call.query.new_empty(work.slices, call.spatial.shape[0], *call.query.shape[3:])
     for band, part in work.chunks():
         stages = work.weigh(band, part)
         matrix = work.spread(band, stages.weights())
         band.paste(out[part], matrix @ stages.value)
-    return out.view(*query.shape[:2], *out.shape[1:])
+    return out.view(*call.query.shape[:2], *out.shape[1:])
 
 
-def backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose."""
-    work = _Work(query, key, value, spatial, pose, window, seed, paired, dropout)
+    work = _Work(call)
     grad = grad.flatten(0, 1).to(work.query.dtype)
     d_query = torch.empty_like(work.query)
     d_key, d_value = torch.zeros_like(work.key), torch.zeros_like(work.value)
@@ -82,10 +62,10 @@ def backward(
         band.paste(d_query[part], d_tile)
 
     d_query *= work.scale
-    d_value /= 1 - dropout
+    d_value /= 1 - call.dropout
     d_key, d_value = work.plan.unpad_keys(d_key), work.plan.unpad_keys(d_value)
-    gradients = zip((d_query, d_key, d_value, d_spatial, d_pose), (query, key, value, spatial, pose), strict=True)
-    return tuple(_returned(gradient, like) for gradient, like in gradients)
+    gradients = (d_query, d_key, d_value, d_spatial, d_pose)
+    return tuple(_returned(gradient, like) for gradient, like in zip(gradients, call.tensors, strict=True))
 
 
 def _returned(gradient: Tensor, like: Tensor) -> Tensor:
@@ -95,23 +75,22 @@ def _returned(gradient: Tensor, like: Tensor) -> Tensor:
 class _Work:
     """The five tensors, flattened to slices, scaled and padded, and the chunks they are worked on in."""
 
-    def __init__(self, query, key, value, spatial, pose, window, seed, paired, dropout) -> None:
-        dtype = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) else query.dtype
-        self.slices = query.shape[0] * query.shape[1]
-        self.scale = query.shape[-1] ** -0.5
-        self.plan = Map(*query.shape[3:5], *window.shape)
-        self.query = query.flatten(0, 1).to(dtype) * self.scale
-        self.key = self.plan.pad_keys(key.flatten(0, 1).to(dtype))
-        self.value = self.plan.pad_keys(value.flatten(0, 1).to(dtype)) / (1 - dropout)  # what is kept counts more
-        self.spatial, self.pose = spatial.to(dtype), pose.to(dtype)
-        self.window, self.seed, self.paired, self.dropout = window, seed, paired, dropout
+    def __init__(self, call: Call) -> None:
+        call = call.to(call.exact)
+        self.slices, self.scale = call.slices, call.query.shape[-1] ** -0.5
+        self.plan = Map(*call.query.shape[3:5], *call.window.shape)
+        self.query = call.query.flatten(0, 1) * self.scale
+        self.key = self.plan.pad_keys(call.key.flatten(0, 1))
+        self.value = self.plan.pad_keys(call.value.flatten(0, 1)) / (1 - call.dropout)  # what is kept counts more
+        self.spatial, self.pose = call.spatial, call.pose
+        self.window, self.seed, self.regular, self.dropout = call[5:]
         self._matrix: Tensor | None = None
 
     def chunks(self):
         """Pairs of a band and a run of slices, of about one budget each."""
         budget = _CHUNK.get(self.query.device.type, _CHUNK["cpu"])
         related = self.key.shape[1] * self.query.shape[1]
-        if not self.paired:
+        if not self.regular:
             related = max(related, self.query.shape[1] * self.spatial.shape[0])
         a_row = related * self.plan.width * self.window.numel()
         for band in bands(self.plan, a_row, budget, self.query.device):
@@ -126,9 +105,9 @@ class _Work:
         self.border = torch.zeros_like(visible, dtype=self.query.dtype).masked_fill_(~visible, -torch.inf)
         if self.dropout:
             poses, queries, keys = self.spatial.shape[0], self.query.shape[1], self.key.shape[1]
-            count = keys if self.paired else queries
+            count = keys if self.regular else queries
             pair = torch.arange(poses * count, dtype=torch.int32, device=self.query.device).view(poses, count)
-            pair = (pair.T if self.paired else pair)[:, :, None, None, None, None]  # [M, P] or [P, Q]
+            pair = (pair.T if self.regular else pair)[:, :, None, None, None, None]  # [M, P] or [P, Q]
             pixel, offset = band.positions()
             self.element = element_hash(pair, pixel, offset, self.plan.height * self.plan.width, self.window.numel())
 
@@ -146,20 +125,20 @@ class _Work:
         inner, total = _softmax(content, 2)
 
         encodings = band.encodings(self.spatial)
-        if self.paired:
+        if self.regular:
             position = query.unflatten(2, (poses, -1)) @ encodings  # [c, L, P, ty·tx, U·V]
         else:
             position = (query[:, :, None] @ encodings).unflatten(3, (queries, -1))
             total = total.unsqueeze(2)
         position = band.by_relation(position)
-        outer = total.add_(self.border if self.paired else self.border[:, None]) + position
+        outer = total.add_(self.border if self.regular else self.border[:, None]) + position
         outer = outer.flatten(-2).softmax(-1).view(outer.shape)
 
         drop = None
         if self.dropout:
             slices = slice_hash(self.seed, part.start, part.stop - part.start).view(-1, *[1] * 7)
             drop = dropped(self.element, slices, self.dropout)
-        return _Stages(query, key, value, inner, outer, drop, self.paired)
+        return _Stages(query, key, value, inner, outer, drop, self.regular)
 
     def spread(self, band: Band, weights: Tensor) -> Tensor:
         """The adjoint of `Band.scores`: [c, L, M, A, ty, tx, R, S] -> [c, L, A·ty·tx, M·wy·wx].
@@ -185,7 +164,7 @@ class _Work:
         """Gradient through q·ρ_x: adds to `d_spatial` [P, U, V, d] and returns that of the queries' tiles."""
         listed = band.by_offset(d_outer)  # [c, L, P, (Q,) ty·tx, U·V]
         encodings = band.encodings(self.spatial)
-        if self.paired:
+        if self.regular:
             query = stages.query.unflatten(2, listed.shape[2:4])
             band.add_encodings(d_spatial, torch.einsum("clpto,clptd->pdo", listed, query))
             return (listed @ encodings.mT).flatten(2, 3)
@@ -204,11 +183,11 @@ class _Stages:
     inner: Tensor  # [c, L, M, Q, ty, tx, R, S]
     outer: Tensor  # [c, L, P, ty, tx, R, S] or [c, L, P, Q, ty, tx, R, S]
     drop: Tensor | None  # bool, [c, L, M, P, …] or [c, L, P, Q, …]
-    paired: bool
+    regular: bool
 
     def weights(self) -> Tensor:
         """[c, L, M, P, ty, tx, R, S]"""
-        if self.paired:
+        if self.regular:
             return self._without_dropped_(self.outer.unsqueeze(2) * self.inner)
         outer = self._kept_outer()
         return _contract((outer[:, :, None, :, q], self.inner[:, :, :, None, q]) for q in range(outer.shape[3]))
@@ -218,7 +197,7 @@ class _Stages:
 
         Overwrites `d_weights`.
         """
-        if self.paired:
+        if self.regular:
             d_weights = self._without_dropped_(d_weights)
             d_outer = (d_weights * self.inner).sum(2)
             d_inner = d_weights * self.outer.unsqueeze(2)
@@ -232,7 +211,7 @@ class _Stages:
             d_inner = _contract((d_weights[:, :, :, p, None], outer[:, :, None, p]) for p in poses)
         d_outer -= (d_outer * self.outer).sum((-2, -1), keepdim=True)
         d_outer *= self.outer
-        d_total = d_outer if self.paired else d_outer.sum(2)
+        d_total = d_outer if self.regular else d_outer.sum(2)
         d_inner += (d_total - (d_inner * self.inner).sum(2)).unsqueeze(2)
         return d_inner.mul_(self.inner), d_outer
 

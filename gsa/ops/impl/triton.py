@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+from gsa.ops._call import Call, Gradients
 from gsa.ops.impl._layout import empty_channels_first
 
 __all__ = ["backward", "forward", "is_installed", "refusal"]
@@ -33,51 +34,28 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
     return None
 
 
-def forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> Tensor:
-    """The op, arguments as in `gsa.ops.attend`."""
-    query, key, value = map(_planes, (query, key, value))
-    out = empty_channels_first(query, spatial.shape[0])
-    plan = _plan(query, key, spatial, paired, dropout)
-    tables = (spatial.contiguous(), pose.contiguous(), window.to(torch.int8), seed)
-    _kernels()["forward"][_blocks(plan), _slices(query)](
-        query, key, value, out, *tables, *_strides(query, key, value, out), *_numbers(query, dropout), **plan
+def forward(call: Call) -> Tensor:
+    """The op."""
+    features = tuple(map(_planes, call.tensors[:3]))
+    out = empty_channels_first(call.query, call.spatial.shape[0])
+    plan = _plan(call)
+    _kernels()["forward"][_blocks(plan), call.slices](
+        *features, out, *_tables(call), *_strides(*features, out), *_numbers(call), **plan
     )
     return out
 
 
-def backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    spatial: Tensor,
-    pose: Tensor,
-    window: Tensor,
-    seed: Tensor,
-    paired: bool,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose; the weights are computed again."""
-    grad, query, key, value = features = tuple(map(_planes, (grad, query, key, value)))
-    plan = _plan(query, key, spatial, paired, dropout)
-    tables = (spatial.contiguous(), pose.contiguous(), window.to(torch.int8), seed)
-    slices, blocks, numbers = _slices(query), _blocks(plan), _numbers(query, dropout)
-    exact = torch.float64 if query.dtype == torch.float64 else torch.float32
-    poses = spatial.shape[0] * (1 if paired else pose.shape[0])
-    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=exact)
-    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=exact)
-    spatial_part = query.new_empty(slices, *spatial.shape, dtype=exact)
-    query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in (query, key, value))
+    features = tuple(map(_planes, (grad, *call.tensors[:3])))
+    query, spatial, pose = call.query, call.spatial, call.pose
+    plan, tables, numbers = _plan(call), _tables(call), _numbers(call)
+    slices, blocks = call.slices, _blocks(plan)
+    poses = spatial.shape[0] * (1 if call.regular else pose.shape[0])
+    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=call.exact)
+    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.exact)
+    spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.exact)
+    query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in features[1:])
     kernels = _kernels()
     kernels["queries_backward"][blocks, slices](
         *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
@@ -87,16 +65,9 @@ def backward(
         *_strides(*features, key_grad, value_grad), *numbers, **plan,
     )  # fmt: skip
     kernels["spatial_backward"][spatial.shape[1] * spatial.shape[2], slices](
-        *features,
-        spatial_part,
-        log_sum,
-        mean,
-        *tables,
-        *_strides(*features),
-        *numbers,
-        **plan,
-        num_warps=_warps("spatial_backward", poses),
-    )
+        *features, spatial_part, log_sum, mean, *tables,
+        *_strides(*features), *numbers, **plan, num_warps=_warps("spatial_backward", poses),
+    )  # fmt: skip
     parts = (spatial_part.sum(0), pose_part.sum(0))
     return query_grad, key_grad, value_grad, *(part.to(query.dtype) for part in parts)
 
@@ -123,8 +94,12 @@ def _strides(*features: Tensor) -> list[int]:
     return [stride for x in features for stride in x.stride()[:2]]
 
 
-def _numbers(query: Tensor, dropout: float) -> tuple[int, int, float, float]:
-    return query.shape[1], round(dropout * 2**31), query.shape[-1] ** -0.5, 1 / (1 - dropout)
+def _tables(call: Call) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return call.spatial.contiguous(), call.pose.contiguous(), call.window.to(torch.int8), call.seed
+
+
+def _numbers(call: Call) -> tuple[int, int, float, float]:
+    return call.query.shape[1], round(call.dropout * 2**31), call.query.shape[-1] ** -0.5, 1 / (1 - call.dropout)
 
 
 def _warps(kernel: str, pairs: int) -> int:
@@ -132,37 +107,34 @@ def _warps(kernel: str, pairs: int) -> int:
     return 8 if kernel == "spatial_backward" and pairs > 64 else 4
 
 
-def _slices(query: Tensor) -> int:
-    return query.shape[0] * query.shape[1]
-
-
 def _blocks(plan: dict) -> int:
     return -(-plan["H"] * plan["W"] // plan["B"])
 
 
-def _plan(query: Tensor, key: Tensor, spatial: Tensor, paired: bool, dropout: float) -> dict:
+def _plan(call: Call) -> dict:
     """What is compiled into the kernels: the sizes, and the pixels of a block."""
     import triton
     import triton.language as tl
 
-    height, width, channels = query.shape[3:]
-    outputs, rows, columns = spatial.shape[:3]
-    keys, padded = triton.next_power_of_2(key.shape[2]), triton.next_power_of_2(channels)
-    pixels = max(_ELEMENTS // (max(keys, 1 if paired else triton.next_power_of_2(outputs)) * padded), 8)
+    height, width, channels = call.query.shape[3:]
+    outputs, rows, columns = call.spatial.shape[:3]
+    keys, padded = triton.next_power_of_2(call.key.shape[2]), triton.next_power_of_2(channels)
+    together = 1 if call.regular else triton.next_power_of_2(outputs)  # output poses that a program holds at a time
+    pixels = max(_ELEMENTS // (max(keys, together) * padded), 8)
     return {
         "H": height,
         "W": width,
         "U": rows,
         "V": columns,
         "D": channels,
-        "Q": query.shape[2],
-        "M": key.shape[2],
+        "Q": call.query.shape[2],
+        "M": call.key.shape[2],
         "P": outputs,
         "MP": keys,
-        "PP": 1 if paired else triton.next_power_of_2(outputs),
+        "PP": together,
         "C": padded,
         "B": min(pixels, 64, triton.next_power_of_2(height * width)),
-        "PAIRED": paired,
-        "DROPOUT": dropout > 0,
-        "A": tl.float64 if query.dtype == torch.float64 else tl.float32,
+        "REGULAR": call.regular,
+        "DROPOUT": call.dropout > 0,
+        "A": tl.float64 if call.exact == torch.float64 else tl.float32,
     }

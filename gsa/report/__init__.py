@@ -1,0 +1,24 @@
+"""What is told of a run: report.json, a few lines of text, pictures, and a dashboard."""
+
+from gsa.report._announcement import announcement
+from gsa.report._description import describe, measured_group, symmetry_of, write_report
+from gsa.report._gallery import GALLERY, draw_gallery
+from gsa.report._subject import Subject
+from gsa.report._text import summary
+from gsa.report._wandb import WandbSections, show_on_wandb
+from gsa.report._workspace import dashboard
+
+__all__ = [
+    "GALLERY",
+    "Subject",
+    "WandbSections",
+    "announcement",
+    "dashboard",
+    "describe",
+    "draw_gallery",
+    "measured_group",
+    "show_on_wandb",
+    "summary",
+    "symmetry_of",
+    "write_report",
+]

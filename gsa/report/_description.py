@@ -1,0 +1,115 @@
+"""What a run says of itself at its end: report.json, which text and pictures are made from."""
+
+import json
+import platform
+import resource
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from gsa.groups import Group, group
+from gsa.report._subject import Subject
+from gsa.symmetry import equivariance_error
+
+__all__ = ["describe", "measured_group", "symmetry_of", "write_report"]
+
+_MEASURED_ON = 20  # pictures, whose logits show the equivariance error
+_PACKAGES = ("gsa", "torch", "lightning", "torchvision", "hydra-core")
+
+
+def describe(
+    run: Subject, metrics: dict[str, float], before: dict[str, dict], after: dict[str, dict]
+) -> dict[str, Any]:
+    """The keys of report.json.
+
+    Args:
+        run: with its network trained.
+        metrics: "val/accuracy" and "test/accuracy", as far as they were measured.
+        before, after: `symmetry_of` the run before and after training.
+    """
+    rows, device = run.history.rows, run.trainer.strategy.root_device
+    seconds = [row["seconds"] for row in rows]
+    data, model = run.data.describe(), run.config.model
+    return {
+        "model": model.get("name") or type(run.network).__name__,
+        "group": getattr(getattr(run.network, "group", None), "name", None),
+        "form": model.get("form") or getattr(run.network, "form", None),
+        "parameters": sum(p.numel() for p in run.network.parameters()),
+        "epochs": len(rows),
+        "train_seconds": sum(seconds),
+        "seconds_per_epoch": sum(seconds) / len(rows) if rows else None,
+        "peak_memory_mb": _peak_memory_mb(device),
+        "val_accuracy": metrics.get("val/accuracy"),
+        "test_accuracy": metrics.get("test/accuracy"),
+        "equivariance_error": after,
+        "equivariance_error_before": before,
+        "seed": run.config.seed,
+        "versions": {name: version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "machine": _machine(device),
+        "data": {"name": data["name"], "source": data["source"]},
+        "split": {part: data[part] for part in ("train", "val", "test")},
+        "used": _used(run),
+        "history": rows,
+    }
+
+
+def symmetry_of(run: Subject) -> dict[str, dict]:
+    """Relative change of the logits of the first test pictures under each element: name → {"error": …, "exact": …}.
+
+    Exact elements move pixels; for the others the error includes what sampling the pictures loses.
+    """
+    measured = measured_group(run.network)
+    pictures, _ = run.data.parts["test"].first(_MEASURED_ON)
+    training = run.network.training
+    run.network.eval()
+    errors = equivariance_error(run.logits, pictures, measured)
+    run.network.train(training)
+    exact = set(measured.grid_elements)
+    return {measured.describe(g): {"error": error, "exact": g in exact} for g, error in errors.items()}
+
+
+def measured_group(network: nn.Module) -> Group:
+    """The network's own group; R4 for one without poses."""
+    own = getattr(network, "group", None)
+    return own if own is not None and own.order > 1 else group("R4")
+
+
+def write_report(report: dict[str, Any], folder: Path) -> None:
+    """report.json, whole or not at all."""
+    part = folder / ".report.json.part"
+    part.write_text(json.dumps(report, indent=2) + "\n")
+    part.replace(folder / "report.json")
+
+
+def _used(run: Subject) -> dict[str, int]:
+    """Pictures of one epoch of training, of a validation and of the test; fewer than there are under limits."""
+    trainer, loaders = run.trainer, run.data
+    batches = {
+        "train": trainer.num_training_batches if run.history.rows else 0,
+        "val": sum(trainer.num_val_batches or trainer.validate_loop.max_batches),
+        "test": sum(trainer.num_test_batches),
+    }
+    world = trainer.world_size  # batch_size is that of all processes together
+    sizes = {
+        "train": loaders.batch_size,
+        "val": loaders.val_dataloader().batch_size * world,
+        "test": loaders.test_dataloader().batch_size * world,
+    }
+    return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
+
+
+def _peak_memory_mb(device: torch.device) -> float:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes, but bytes on macOS
+    return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
+
+
+def _machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"

@@ -1,0 +1,94 @@
+"""The pictures of a report."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gsa import viz
+from gsa.groups import group
+from gsa.nn import LiftingSelfAttention
+from gsa.report._description import measured_group
+from gsa.report._subject import Subject
+
+__all__ = ["GALLERY", "draw_gallery"]
+
+GALLERY = ("learning", "confusion", "angles", "attention", "orbit", "encodings", "symmetry")
+
+_TURNED = 64  # pictures, to every angle
+_LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
+
+_log = logging.getLogger(__name__)
+
+
+def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, confusion: Tensor | None) -> list[str]:
+    """Draw what there is to draw of GALLERY, each as a .png.
+
+    Args:
+        folder: where they go.
+        report: of the run.
+        run: with its network trained.
+        confusion: counts of the test, [K, K]; None where nothing was tested.
+
+    Returns:
+        Names of those that could not be drawn; why is logged, and nothing else is lost.
+    """
+    run.network.eval()
+    failed = []
+    for name, draw in _figures(report, run, confusion).items():
+        try:
+            draw().savefig(folder / f"{name}.png", dpi=110)
+        except Exception as error:
+            failed.append(name)
+            _log.warning("the picture %s.png could not be drawn: %s", name, error, exc_info=True)
+    return failed
+
+
+def _figures(report: dict[str, Any], run: Subject, confusion: Tensor | None) -> dict[str, Callable[[], Any]]:
+    """Name → what draws it."""
+    pictures, labels = run.data.parts["test"].first(_TURNED)
+    # of raw pictures: the zeros that turning brings into the corners are black
+    figures: dict[str, Callable[[], Any]] = {
+        "angles": lambda: viz.draw_angles(run.logits, pictures, labels, group("R24")),
+        "symmetry": lambda: viz.draw_errors(report["equivariance_error_before"], report["equivariance_error"]),
+    }
+    if report["history"]:
+        figures["learning"] = lambda: viz.draw_learning(report["history"])
+    if confusion is not None:
+        figures["confusion"] = lambda: viz.draw_confusion(confusion)
+    lifting = next((module for module in run.network.modules() if isinstance(module, LiftingSelfAttention)), None)
+    if lifting is not None:
+        figures["orbit"] = lambda: viz.draw_orbit(
+            pictures[0], lambda raw: lifting(run.normalised(raw)), {"logits": run.logits}, measured_group(run.network)
+        )
+        figures["encodings"] = lambda: viz.draw_encodings(_encodings(lifting, pictures), lifting.group)
+        figures["attention"] = lambda: _draw_attention(lifting, run, pictures[0])
+    return figures
+
+
+@torch.no_grad()
+def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
+    return lifting.acted_encoding(*pictures.shape[-2:])
+
+
+@torch.no_grad()
+def _draw_attention(lifting: LiftingSelfAttention, run: Subject, picture: Tensor):
+    """Where the brightest pixel looks, in every pose, in the mean over heads."""
+    height, width = picture.shape[-2:]
+    if (needed := bytes_of_maps(lifting, height, width)) > _LARGEST_MAP:
+        raise ValueError(
+            f"the attention maps of a {height}×{width} picture would take {needed / 2**30:.1f} GB; at most "
+            f"{_LARGEST_MAP / 2**30:.0f} GB are written out"
+        )
+    maps = lifting.attention(run.normalised(picture[None]))[0].mean(0)  # [|H|, H, W, U, V]
+    row, column = divmod(int(picture.mean(0).argmax()), width)
+    return viz.draw_attention(picture, maps[:, row, column], (row, column), lifting.group)
+
+
+def bytes_of_maps(lifting: LiftingSelfAttention, height: int, width: int) -> int:
+    """What the maps [heads, |H|, H, W, U, V] of one picture take in float32."""
+    rows, columns = lifting.neighbourhood.extent(height, width)
+    return 4 * lifting.num_heads * lifting.group.order * height * width * rows * columns

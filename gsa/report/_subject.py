@@ -1,0 +1,34 @@
+"""What a report is of."""
+
+from typing import Any, Protocol
+
+import lightning
+from torch import Tensor, nn
+
+__all__ = ["Subject"]
+
+
+class Subject(Protocol):
+    """The objects of a run.
+
+    Attributes:
+        config: its configuration.
+        data: a module with `parts`, `describe()`, and loaders.
+        network: [B, C, H, W] → logits [B, num_classes].
+        trainer: that trained it.
+        history: `rows`, one an epoch.
+    """
+
+    config: Any
+    data: Any
+    network: nn.Module
+    trainer: lightning.Trainer
+    history: Any
+
+    def logits(self, raw: Tensor) -> Tensor:
+        """The network on pictures as they were read: [B, C, H, W] in [0, 1] → [B, num_classes]."""
+        ...
+
+    def normalised(self, raw: Tensor) -> Tensor:
+        """Pictures as the network takes them, where it is and in its precision."""
+        ...

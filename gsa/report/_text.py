@@ -1,0 +1,29 @@
+"""The report in words."""
+
+__all__ = ["summary"]
+
+
+def summary(report: dict) -> str:
+    """The report in a few lines."""
+    split, used = report["split"], report["used"]
+    lines = [
+        f"{report['model']}: group {report['group']}, {report['parameters']:,} parameters, seed {report['seed']}",
+        f"data         {report['data']['name']} ({report['data']['source']}), "
+        f"{split['train']} / {split['val']} / {split['test']} for training / validation / test",
+    ]
+    if report["epochs"]:
+        lines.append(
+            f"training     {report['epochs']} epochs, {report['train_seconds']:.0f} s "
+            f"({report['seconds_per_epoch']:.1f} s an epoch), {report['peak_memory_mb']:.0f} MB at most"
+        )
+    for part, name in (("val", "validation"), ("test", "test")):
+        if report[f"{part}_accuracy"] is not None:
+            share = f" (of {used[part]} pictures only)" if used[part] < split[part] else ""
+            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{share}")
+    errors = report["equivariance_error"]
+    exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
+    which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
+    lines.append(f"symmetry     relative change of the logits, {which}: {exact}")
+    if sampled := [e["error"] for e in errors.values() if not e["exact"]]:
+        lines.append(f"             sampled between the pixels: {max(sampled):.1e} at worst of {len(sampled)} elements")
+    return "\n".join(lines)

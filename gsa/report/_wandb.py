@@ -1,0 +1,69 @@
+"""What a run shows on a wandb dashboard besides its curves."""
+
+from pathlib import Path
+from typing import Any
+
+import lightning
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import WandbLogger
+
+__all__ = ["WandbSections", "show_on_wandb"]
+
+
+class WandbSections(Callback):
+    """Sections, summaries and times on wandb; does nothing for other loggers.
+
+    Args:
+        history: of the run, with `rows`; it stands before this among the callbacks.
+    """
+
+    def __init__(self, history: Any) -> None:
+        self.history = history
+
+    def on_fit_start(self, trainer: lightning.Trainer, module) -> None:
+        for run in _runs(trainer):
+            run.define_metric("val/accuracy", step_metric="trainer/global_step", summary="max,last")
+            run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
+            run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
+            run.define_metric("symmetry/*", summary="last")
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module) -> None:
+        for logger in _loggers(trainer):
+            logger.log_metrics({"system/seconds_per_epoch": self.history.rows[-1]["seconds"]}, trainer.global_step)
+
+
+def show_on_wandb(trainer: lightning.Trainer, report: dict[str, Any], folder: Path, artifacts: bool) -> None:
+    """The end of a run on wandb: its report as the summary, equivariance errors as metrics, its pictures.
+
+    Args:
+        trainer: of the run.
+        report: its report.
+        folder: where its pictures and checkpoints are.
+        artifacts: whether the best checkpoint is logged as one.
+    """
+    for logger in _loggers(trainer):
+        import wandb
+
+        step = trainer.global_step
+        for when in ("before", "after"):
+            errors = report["equivariance_error" + ("_before" if when == "before" else "")]
+            exact = [e["error"] for e in errors.values() if e["exact"]]
+            logger.log_metrics({f"symmetry/{when}/{name}": e["error"] for name, e in errors.items()}, step)
+            logger.log_metrics({f"symmetry/{when}/worst_exact": max(exact)}, step)
+        logger.log_metrics({"system/peak_memory_mb": report["peak_memory_mb"]}, step)
+        run = logger.experiment
+        pictures = {f"pictures/{file.stem}": wandb.Image(str(file)) for file in sorted(folder.glob("*.png"))}
+        run.log(pictures)
+        kept = ("parameters", "epochs", "train_seconds", "val_accuracy", "test_accuracy", "split", "data", "versions")
+        best = folder / "checkpoints" / "best.ckpt"
+        if artifacts and best.exists():
+            run.log_artifact(str(best), name=f"model-{run.id}", type="model", aliases=["best"])
+        run.summary.update({f"report/{key}": report[key] for key in kept})
+
+
+def _loggers(trainer: lightning.Trainer) -> list[WandbLogger]:
+    return [logger for logger in trainer.loggers if isinstance(logger, WandbLogger) and trainer.is_global_zero]
+
+
+def _runs(trainer: lightning.Trainer) -> list[Any]:
+    return [logger.experiment for logger in _loggers(trainer)]

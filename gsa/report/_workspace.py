@@ -1,0 +1,54 @@
+"""A wandb workspace for our runs; saving it needs an account, and `pip install wandb-workspaces`."""
+
+from gsa.report._gallery import GALLERY
+
+__all__ = ["dashboard"]
+
+
+def dashboard(entity: str, project: str):
+    """A workspace with sections for learning, test, symmetry, pictures and machine; seeds of an experiment in one line.
+
+    Args:
+        entity: user or team.
+        project: that its runs log to (`logger.wandb.project`).
+
+    Returns:
+        `wandb_workspaces.workspaces.Workspace`; its `save()` uploads it.
+
+    Raises:
+        ModuleNotFoundError: wandb-workspaces is not installed.
+    """
+    try:
+        import wandb_workspaces.reports.v2 as panels
+        import wandb_workspaces.workspaces as workspaces
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("a dashboard needs wandb-workspaces: pip install wandb-workspaces") from error
+
+    def curve(metric: str):
+        return panels.LinePlot(title=metric, x="trainer/global_step", y=[metric], groupby="group")
+
+    def bars(metric: str):
+        return panels.BarPlot(title=metric, metrics=[metric], groupby="group", orientation="h")
+
+    sections = {
+        "learning": [curve(f"{part}/{what}") for what in ("accuracy", "loss") for part in ("val", "train")],
+        "test": [bars("test/accuracy"), bars("test/loss")],
+        "symmetry": [
+            bars("symmetry/before/worst_exact"),
+            bars("symmetry/after/worst_exact"),
+            panels.ScatterPlot(
+                title="accuracy and symmetry",
+                x=panels.SummaryMetric("symmetry/after/worst_exact"),
+                y=panels.SummaryMetric("test/accuracy"),
+                log_x=True,
+            ),
+        ],
+        "pictures": [panels.MediaBrowser(title=name, media_keys=[f"pictures/{name}"]) for name in GALLERY],
+        "machine": [curve("system/seconds_per_epoch"), bars("system/peak_memory_mb")],
+    }
+    return workspaces.Workspace(
+        entity=entity,
+        project=project,
+        name="group-equivariant self-attention",
+        sections=[workspaces.Section(name=name, panels=found, is_open=True) for name, found in sections.items()],
+    )

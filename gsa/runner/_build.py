@@ -1,0 +1,176 @@
+"""From a configuration to the objects of a run, each made once and looked at before anything is read or written."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint, ProgressBar
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.utilities.seed import isolate_rng
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor, nn
+
+from gsa.report import WandbSections
+from gsa.runner._keys import refuse_bad_keys
+from gsa.runner._ranks import check_processes
+from gsa.runner._resume import where_it_stands
+from gsa.runner._schema import ConfigError
+from gsa.runner._wandb_settings import complete_wandb
+from gsa.training import Classifier, FiniteSteps, History, SafeCheckpointIO, SaveOnSignal, SeededSteps
+from gsa.training.adapter import synchronise_batch_norm_on_gpus
+
+__all__ = ["Run", "build", "check", "make_loggers"]
+
+_COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
+
+
+@dataclass
+class Run:
+    """The objects of a run, and the configuration they were made from.
+
+    `ckpt_path` and `seed` of the configuration are settled: a file or None, a number.
+    """
+
+    config: DictConfig
+    data: lightning.LightningDataModule
+    network: nn.Module
+    classifier: Classifier
+    history: History
+    listener: SaveOnSignal
+    best: ModelCheckpoint | None  # what keeps the best epoch
+    trainer: lightning.Trainer
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.config.output_dir)
+
+    def logits(self, raw: Tensor) -> Tensor:
+        """The network on pictures as they were read: [B, C, H, W] in [0, 1] → [B, num_classes]."""
+        chunks = self.normalised(raw).split(self.data.eval_batch_size)
+        return torch.cat([self.network(chunk) for chunk in chunks])
+
+    def normalised(self, raw: Tensor) -> Tensor:
+        """Pictures as the network takes them, where it is and in its precision."""
+        return self.data.parts["test"].normalise(raw).to(next(self.network.parameters()))
+
+
+def build(config: DictConfig) -> Run:
+    """Data, network, classifier, callbacks and trainer of a composed configuration; refuse what cannot be run.
+
+    Keys and values are compared with what their targets take; everything is made but the loggers, which write; the
+    network gets the channels and classes of the data, and is shown one empty picture. Data are not read.
+
+    Raises:
+        ConfigError: naming the key, or what refused it and why.
+    """
+    config = config.copy()
+    if config.compile not in _COMPILE_MODES:
+        raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {config.compile!r}")
+    if draws_seed := config.seed is None:
+        config.seed = torch.seed() % 2**32
+    refuse_bad_keys(config)
+    for key in ("in_channels", "num_classes"):
+        if key in config.model:
+            raise ConfigError(f"model.{key} is that of the data and cannot be set")
+    if config.ckpt_path == "auto":
+        config.ckpt_path = where_it_stands(Path(config.output_dir), config)
+    elif config.ckpt_path is not None and not Path(config.ckpt_path).is_file():
+        raise ConfigError(f"there is no checkpoint at {config.ckpt_path}")
+    lightning.seed_everything(config.seed, verbose=False)
+    with _silence():
+        try:
+            run = _make_all(config)
+            check_processes(run.trainer, config.data.batch_size, draws_seed)
+            _try(run)
+        except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
+            raise ConfigError(str(error)) from error
+    if config.compile:
+        run.network.compile(mode=None if config.compile is True else config.compile)
+    return run
+
+
+def check(config: DictConfig) -> None:
+    """Refuse a configuration that cannot be run, and leave nothing behind.
+
+    Raises:
+        ConfigError: as `build`.
+    """
+    with isolate_rng():
+        build(config)
+
+
+def make_loggers(run: Run) -> None:
+    """Give the trainer the loggers of the configuration, which write into the run's folder.
+
+    Raises:
+        ConfigError: a logger whose package is not installed.
+    """
+    for node in (run.config.logger or {}).values():
+        run.trainer.loggers = [*run.trainer.loggers, _make(complete_wandb(node, run.config, run.data.name))]
+
+
+def _make_all(config: DictConfig) -> Run:
+    data = _make(config.data)
+    network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
+    plain = OmegaConf.to_container(config, resolve=True)
+    classifier = Classifier(network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain})
+    history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints")
+    callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), history, WandbSections(history)]
+    if config.ema is not None:
+        callbacks.append(EMAWeightAveraging(decay=config.ema))
+    callbacks.append(listener)  # saves what the others have made of the step
+    callbacks += [_make(node) for node in (config.callbacks or {}).values()]
+    if not config.logger:
+        callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
+    best = next((c for c in callbacks if isinstance(c, ModelCheckpoint) and c.monitor), None)
+    trainer = _make(
+        config.trainer,
+        callbacks=callbacks,
+        logger=False,
+        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),  # without: Lightning's own
+        enable_progress_bar=config.trainer.enable_progress_bar and any(isinstance(c, ProgressBar) for c in callbacks),
+        plugins=[SafeCheckpointIO()],
+    )
+    synchronise_batch_norm_on_gpus(trainer)
+    return Run(config, data, network, classifier, history, listener, best, trainer)
+
+
+def _try(run: Run) -> None:
+    """Optimizer and schedule are made, and an empty picture is classified."""
+    optimizer = run.classifier.make_optimizer(run.network.parameters())
+    run.classifier.make_scheduler(optimizer, 100)
+    side = run.data.image_size
+    with torch.no_grad(), isolate_rng():
+        run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))
+    run.network.train()
+
+
+def _make(node: DictConfig, **more: Any) -> Any:
+    """`hydra.utils.instantiate`, with the error of the target itself."""
+    try:
+        return instantiate(node, _convert_="all", **more)
+    except InstantiationException as error:
+        if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
+            raise ConfigError(str(error).splitlines()[0]) from error
+        if isinstance(error.__cause__, ModuleNotFoundError):  # a logger's package, an extra
+            raise ConfigError(str(error.__cause__)) from error
+        raise error.__cause__ from None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What Lightning says of devices, the run says itself."""
+    log = logging.getLogger("lightning.pytorch")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

@@ -1,0 +1,108 @@
+"""The command `python train.py`, which is also installed as gsa-train."""
+
+import logging
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.errors import HydraException
+from hydra.experimental.callback import Callback
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from gsa.runner._folder import refuse_unwritable
+from gsa.runner._messages import explained
+from gsa.runner._nodes import store_presets
+from gsa.runner._schema import ConfigError
+from gsa.runner._wandb_settings import wandb_is_out_of_reach
+
+__all__ = ["RefuseBadConfig", "main", "register"]
+
+_built = {}  # folder → the run that was made before Hydra made the folder
+
+
+def register() -> None:
+    """Make the networks and the resolvers of configs/ known to Hydra; before `hydra.compose`."""
+    store_presets()
+    OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
+    OmegaConf.register_new_resolver("gsa.wandb_is_out_of_reach", wandb_is_out_of_reach, replace=True, use_cache=True)
+
+
+def main() -> None:
+    """Train a network. A configuration that cannot be run exits with code 2."""
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
+    register()
+    try:
+        _main()
+    except (HydraException, OmegaConfBaseException) as error:
+        _refuse(explained(error))
+    except ConfigError as error:
+        _refuse(str(error))
+
+
+class RefuseBadConfig(Callback):
+    """Builds a run before Hydra makes its folder, and takes the folder away when the run is refused for its data."""
+
+    def on_run_start(self, config: DictConfig, **kwargs) -> None:
+        from gsa.runner._build import build  # Lightning: not for --help, nor for a key that does not exist
+        from gsa.runner._resume import finished_report
+
+        HydraConfig.instance().set_config(config)  # which the name of the folder asks for
+        self.folder = Path(config.hydra.run.dir).absolute()
+        self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
+        config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+        config.output_dir = str(self.folder)
+        try:
+            if finished_report(config) is None:
+                _built[str(self.folder)] = build(config)
+            refuse_unwritable(self.folder)
+        except ConfigError as error:
+            _refuse(str(error))
+
+    def on_multirun_start(self, config: DictConfig, **kwargs) -> None:
+        try:
+            refuse_unwritable(Path(config.hydra.sweep.dir))
+        except ConfigError as error:
+            _refuse(str(error))
+
+    def on_run_end(self, config: DictConfig, job_return: JobReturn, **kwargs) -> None:
+        if job_return.status is JobStatus.FAILED and isinstance(job_return._return_value, ConfigError):
+            if self.missing:
+                shutil.rmtree(self.folder)
+            for place in self.missing[1:]:
+                if place.is_dir() and not any(place.iterdir()):
+                    place.rmdir()
+
+
+@hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
+def _main(config: DictConfig) -> float | None:
+    from gsa.runner._run import train
+
+    try:
+        metrics, _ = train(config, _built.pop(str(config.output_dir), None))
+    except ConfigError as error:
+        if HydraConfig.get().mode is RunMode.MULTIRUN:  # into the folder of the job; a sweep goes on
+            logging.getLogger(__name__).error("configuration refused: %s", error)
+        raise
+    except Exception:
+        logging.getLogger(__name__).exception("this job has failed")
+        raise
+    return metrics.get(config.objective)
+
+
+def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:
+    """A resumed run goes on in its own folder: that of checkpoints/last.ckpt."""
+    if train and ckpt_path and ckpt_path != "auto":
+        folder = Path(ckpt_path).absolute().parent
+        return str(folder.parent if folder.name == "checkpoints" else folder)
+    return new
+
+
+def _refuse(message: str) -> None:
+    print(f"configuration refused: {message}", file=sys.stderr)
+    raise SystemExit(2)

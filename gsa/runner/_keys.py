@@ -1,0 +1,163 @@
+"""Every key and value of a configuration is looked at before anything begins."""
+
+import difflib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from hydra.utils import get_object
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from gsa.runner._schema import ConfigError, RunConfig
+
+__all__ = ["every_key", "flat", "nearest", "refuse_bad_keys"]
+
+_HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
+
+
+def refuse_bad_keys(config: DictConfig) -> None:
+    """Look at every key and value of a composed configuration.
+
+    Raises:
+        ConfigError: a key that nothing reads (with the nearest that something does), a number that is not finite,
+            a value of another type than its target declares, a `_target_` that does not exist.
+    """
+    legal = list(RunConfig.__dataclass_fields__)
+    for key in config:
+        if key not in legal:
+            raise ConfigError(f"unknown key {key!r}{nearest(key, legal)}; the keys are {', '.join(legal)}")
+    try:
+        plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(str(error).splitlines()[0]) from error
+    for key, value in plain.items():
+        if key in ("callbacks", "logger"):
+            for name, node in (value or {}).items():
+                _check(f"{key}.{name}", node, needs_target=True)
+        else:
+            _check(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
+    _check_ranges(plain)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The legal word that is most like another, in brackets; nothing where there are none."""
+    known = list(known)
+    ends = {known_word.rpartition(".")[2]: known_word for known_word in known}  # lr stands for optimizer.lr
+    closest = [ends[word]] if word in ends else difflib.get_close_matches(word, known, n=1, cutoff=0.0)
+    return f" (the nearest is {closest[0]!r})" if closest else ""
+
+
+def flat(node: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested values under dotted keys."""
+    if not isinstance(node, dict) or not node:
+        return {prefix: node}
+    parts = (flat(value, f"{prefix}.{key}" if prefix else str(key)) for key, value in node.items())
+    return {name: value for part in parts for name, value in part.items()}
+
+
+def every_key(node: dict[str, Any], prefix: str = "") -> list[str]:
+    """Dotted keys of nested values, of groups and of what is in them."""
+    keys = []
+    for key, value in node.items():
+        keys.append(prefix + key)
+        if isinstance(value, dict):
+            keys += every_key(value, f"{prefix}{key}.")
+    return keys
+
+
+def _check_ranges(plain: dict[str, Any]) -> None:
+    """Values of the right type that no run could mean."""
+    trainer, seed, ema = plain["trainer"], plain["seed"], plain["ema"]
+    epochs, clip = trainer.get("max_epochs"), trainer.get("gradient_clip_val")
+    halves = trainer.get("accumulate_grad_batches")
+    if not (isinstance(epochs, int) and epochs >= 1):
+        raise ConfigError(
+            f"trainer.max_epochs must be at least 1, the schedule needs the length of the run, but got {epochs!r}"
+        )
+    if halves is not None and halves < 1:
+        raise ConfigError(f"trainer.accumulate_grad_batches must be at least 1, but got {halves}")
+    if clip is not None and clip <= 0:
+        raise ConfigError(f"trainer.gradient_clip_val must be positive, or null, but got {clip}")
+    if trainer.get("val_check_interval") not in (None, 1.0):
+        raise ConfigError(
+            "trainer.val_check_interval must be left out, because weights are chosen at the ends of epochs, but got "
+            f"{trainer['val_check_interval']}"
+        )
+    if seed is not None and not 0 <= seed < 2**32:
+        raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
+    if ema is not None and not 0 < ema < 1:
+        raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {ema}")
+    if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
+        raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
+    if not plain["train"] and plain["ckpt_path"] in (None, "auto"):
+        raise ConfigError(
+            f"train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt, but got {plain['ckpt_path']!r}"
+        )
+
+
+def _check(where: str, value: Any, needs_target: bool = False) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where} must be a finite number, but got {value}")
+    if needs_target and not (isinstance(value, dict) and "_target_" in value):
+        raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
+    if isinstance(value, dict):
+        if "_target_" in value:
+            _check_arguments(where, value)
+        for key, inner in value.items():
+            _check(f"{where}.{key}", inner)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _check(f"{where}[{index}]", inner)
+
+
+def _check_arguments(where: str, node: dict) -> None:
+    """Keys and values of a node against the signature of its target."""
+    try:
+        target = get_object(node["_target_"])
+    except Exception as error:
+        raise ConfigError(f"{where}._target_: {node['_target_']} cannot be imported ({error})") from error
+    parameters = inspect.signature(target).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for key, value in node.items():
+        if key in _HYDRA_KEYS:
+            continue
+        if key not in parameters and not open_ended:
+            raise ConfigError(
+                f"unknown key '{where}.{key}'{nearest(key, parameters)}; {node['_target_']} takes "
+                f"{', '.join(parameters) or 'no arguments'}"
+            )
+        annotation = parameters[key].annotation if key in parameters else Any
+        if not isinstance(annotation, str) and not _fits(value, annotation):
+            raise ConfigError(f"{where}.{key} must be {_in_words(annotation)}, but got {value!r}")
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a plain value may be passed for an annotation; those that cannot be told pass."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, option) for option in typing.get_args(annotation))
+    if origin is typing.Literal:
+        return value in typing.get_args(annotation)
+    if annotation is None:
+        return value is None
+    kind = origin or annotation
+    if not isinstance(kind, type) or kind in (Any, inspect.Parameter.empty) or isinstance(value, dict):
+        return True
+    if isinstance(value, bool):
+        return kind in (bool, object)
+    try:
+        return isinstance(value, kind) or (kind is float and isinstance(value, int))
+    except TypeError:  # a protocol that is not checked at run time
+        return True
+
+
+def _in_words(annotation: Any) -> str:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_in_words(option) for option in typing.get_args(annotation)))
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(repr(option) for option in typing.get_args(annotation))
+    return "None" if annotation is type(None) else getattr(annotation, "__name__", str(annotation))

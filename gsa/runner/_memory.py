@@ -1,0 +1,57 @@
+"""Out of memory: what was being done, and what would take less."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from gsa.runner._build import Run
+
+__all__ = ["explaining_memory"]
+
+
+@contextmanager
+def explaining_memory(run: Run, doing: str) -> Iterator[None]:
+    """Turn the error of an allocation that failed into one that says what to set; others pass.
+
+    Args:
+        run: at work.
+        doing: what, in words; "training" has its validation in it.
+
+    Raises:
+        MemoryError: with the batch, the device and a remedy, and the notes of the error.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, RuntimeError) as error:
+        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
+        validating = run.trainer.validating or run.trainer.sanity_checking
+        if doing == "training" and not validating:
+            size, remedy = run.data.batch_size, _for_training(run)
+            what = f"data.batch_size={size}"
+        else:
+            size = run.data.eval_batch_size
+            what = f"data.eval_batch_size={size}"
+            remedy = f"data.eval_batch_size={size // 2} takes half of it" if size > 1 else _SMALLER
+        explained = MemoryError(
+            f"out of memory on {run.trainer.strategy.root_device} while {'validating' if validating else doing} with "
+            f"{what} ({str(error).splitlines()[0]}): {remedy}"
+        )
+        for note in getattr(error, "__notes__", ()):
+            explained.add_note(note)
+        raise explained from error
+
+
+_SMALLER = "it is one picture at a time already; smaller pictures, or a smaller model.neighbourhood, take less"
+
+
+def _for_training(run: Run) -> str:
+    size, steps = run.data.batch_size, run.trainer.accumulate_grad_batches
+    if size == 1:
+        return _SMALLER
+    half = next(part for part in range(size // 2, 0, -1) if size % part == 0)
+    return (
+        f"data.batch_size={half} trainer.accumulate_grad_batches={steps * size // half} takes the same steps with "
+        f"{'half' if 2 * half == size else 'less'} of it"
+    )

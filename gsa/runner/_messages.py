@@ -1,0 +1,50 @@
+"""What Hydra refuses, with the nearest key or choice."""
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException, MissingConfigException
+from omegaconf import OmegaConf
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+
+from gsa.runner._keys import every_key, flat, nearest
+
+__all__ = ["explained"]
+
+
+def explained(error: Exception) -> str:
+    """Hydra's message, with the nearest key or choice."""
+    cause = error.__cause__
+    key = getattr(cause, "full_key", None)
+    if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        legal = _legal_keys(key)
+        swept = "; in a sweep over what brings this key, choose its group as well, such as data=rotmnist"
+        more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
+        return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options or _choices())}"
+    return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
+
+
+def _choices() -> list[str]:
+    """Every group/choice, of configs/ and of the presets."""
+    folder = Path(str(resources.files("gsa.configs")))
+    files = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
+    stored = flat(ConfigStore.instance().repo)
+    return files + [key.removesuffix(".yaml").replace(".", "/") for key in stored if not key.startswith("hydra")]
+
+
+def _legal_keys(wrong: str) -> list[str]:
+    """Every key, dotted, of the configuration without the wrong one."""
+    rest = [word for word in sys.argv[1:] if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_module("gsa.configs", version_base="1.3"):
+        try:
+            config = hydra.compose("train", rest)
+        except HydraException:  # a second mistake, or a sweep
+            config = hydra.compose("train")
+    return every_key(OmegaConf.to_container(config))

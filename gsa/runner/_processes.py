@@ -1,0 +1,137 @@
+"""Several processes of one run on one machine, by the library beneath torchrun.
+
+`torch.distributed.elastic.multiprocessing` starts the processes, each in a session of its own, ends all of them when
+one fails, and has each write what it died of. The rest of torchrun, an agent that meets those of other machines, is
+left out, because it breaks promises that are kept here instead.
+
+- A signal saves the step at hand. The agent sends it to whole process groups, and a run fails when the workers of its
+  data loaders are ended in mid-step; here rank 0 alone is told, and tells the others. The agent also takes the first
+  process that has stopped for a failure and ends the others; here those that have saved themselves end with code 0.
+- No process is left. Those of an agent that is killed go on for ever; each of ours looks whether its parent lives.
+- What the other ranks print is one file each, rank_<n>.log, which they open themselves: the library would make two.
+- Jobs of a sweep follow one another in one process: the agent leaves its signal handlers and a variable behind.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from torch.distributed import TCPStore
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, RunProcsResult, start_processes
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+
+from gsa.training import SaveOnSignal, Stopped
+
+__all__ = ["RankFailed", "launch"]
+
+GRACE = 10  # seconds for a process to end by itself when another one has failed
+
+
+class RankFailed(RuntimeError):
+    """One of the processes of a run has failed, and all have ended."""
+
+
+def launch(folder: Path, world: int) -> None:
+    """Run the configuration that stands in a folder, in several processes on this machine, to its end.
+
+    Rank 0 prints where this process does, the others into rank_<n>.log.
+
+    Args:
+        folder: of the run, with its config.yaml.
+        world: number of processes.
+
+    Raises:
+        RankFailed: with the error of the rank that failed first.
+        Stopped: by a signal to this process, or to one of the others.
+    """
+    listener = SaveOnSignal(str(folder / "checkpoints"))
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # where the processes meet
+    with listener.listening(), _silence(), TemporaryDirectory() as errors:
+        processes = _start(folder, world, store.port, errors)
+        try:
+            result = _wait(processes, listener)
+        finally:
+            processes.close(signal.SIGKILL)
+        told = listener.received is not None
+        if result.is_failed() and not (told and not any(map(_error, result.failures.values()))):
+            raise RankFailed(_explain(result.failures, folder))
+    if told or not (folder / "report.json").exists():
+        raise Stopped(listener.received or signal.SIGTERM, listener.checkpoint)
+
+
+def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
+    command = ("-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid()))
+    same = {
+        "WORLD_SIZE": str(world),
+        "LOCAL_WORLD_SIZE": str(world),
+        "GROUP_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": "gsa",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    environments = {rank: same | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world)}
+    arguments = dict.fromkeys(range(world), command)
+    with ThreadPoolExecutor(1) as thread:  # where the library cannot set signal handlers of its own
+        logs = DefaultLogsSpecs(log_dir=errors)
+        start = thread.submit(start_processes, "rank", sys.executable, arguments, environments, logs)
+    processes = start.result()
+    processes.close = partial(processes.close, timeout=GRACE)  # by which the library ends those that have not failed
+    return processes
+
+
+def _wait(processes: PContext, listener: SaveOnSignal) -> RunProcsResult:
+    told = False
+    while (result := processes.wait(0)) is None:
+        if listener.received is not None and not told:
+            told = True
+            with contextlib.suppress(ProcessLookupError):  # has just ended
+                os.kill(processes.pids()[0], listener.received)
+        time.sleep(0.1)
+    return result
+
+
+def _error(failure: ProcessFailure) -> dict | None:
+    """What a process has written of its death; None for one that was killed."""
+    return failure.message if isinstance(failure.message, dict) else None
+
+
+def _reason(failure: ProcessFailure) -> str:
+    if (error := _error(failure)) is not None:
+        return error["message"]
+    return f"ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with code {failure.exitcode}"
+
+
+def _explain(failures: dict[int, ProcessFailure], folder: Path) -> str:
+    """The error of the rank that failed first, and why others did then, a line each."""
+
+    def moment(failure: ProcessFailure) -> float:
+        return Path(failure.error_file).stat().st_mtime if _error(failure) else failure.timestamp
+
+    (rank, first), *others = sorted(failures.items(), key=lambda item: moment(item[1]))
+    lines = [f"rank {rank} has failed: {_reason(first)}"]
+    if rank and (error := _error(first)):
+        lines.append(error["extraInfo"]["py_callstack"].rstrip())
+    lines += [f"then rank {other}: {_reason(failure)}" for other, failure in others]
+    return "\n".join([*lines, f"what the ranks other than 0 have printed: {folder}/rank_<n>.log"])
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """The library says of every process that it ends it; `RankFailed` says why."""
+    log = logging.getLogger("torch.distributed.elastic.multiprocessing")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)

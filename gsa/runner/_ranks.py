@@ -1,0 +1,53 @@
+"""One of several processes that train what one would."""
+
+import lightning
+import torch.distributed
+from lightning.pytorch.utilities import rank_zero_only
+
+from gsa.runner._schema import ConfigError
+from gsa.training.adapter import is_alone, is_ddp, started_from_outside
+
+__all__ = ["check_processes", "is_first_rank", "leave_group", "needs_processes"]
+
+
+def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
+    """Refuse ways to run several processes that would not train one run.
+
+    Args:
+        trainer: with its strategy.
+        batch_size: of the whole run.
+        draws_seed: whether every process would draw a seed for itself.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    if is_alone(trainer):
+        return
+    if not is_ddp(trainer):
+        raise ConfigError(
+            "trainer.strategy must be gsa.training.ddp for several processes, whose order and configuration it keeps "
+            f"the same, but got {type(trainer.strategy).__name__}"
+        )
+    world, outside = trainer.world_size, started_from_outside(trainer)
+    if trainer.num_nodes > 1 and not outside:
+        raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
+    if batch_size % world:
+        raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
+    if draws_seed and world > 1 and outside:
+        raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")
+
+
+def needs_processes(trainer: lightning.Trainer) -> bool:
+    """Whether the trainer wants several processes, and neither torchrun nor a cluster has started them."""
+    return is_ddp(trainer) and trainer.world_size > 1 and not started_from_outside(trainer)
+
+
+def is_first_rank() -> bool:
+    """Whether this process is the one that writes."""
+    return rank_zero_only.rank == 0
+
+
+def leave_group() -> None:
+    """What several processes have met in; the next job of a sweep meets anew."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

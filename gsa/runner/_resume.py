@@ -1,0 +1,156 @@
+"""What a run finds of itself when it begins, and whether it may go on from there."""
+
+import json
+import warnings
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from gsa.runner._keys import flat
+from gsa.runner._schema import ConfigError
+from gsa.saved import newest_checkpoint, read_checkpoint
+
+__all__ = [
+    "chosen_metrics",
+    "finished_report",
+    "refuse_other_network",
+    "refuse_other_training",
+    "where_it_stands",
+]
+
+# Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
+_OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size")
+_OF_THE_PLACE = (
+    *_OF_THE_MACHINE,
+    "output_dir",
+    "ckpt_path",
+    "logger",
+    "callbacks",
+    "report",
+    "objective",
+    "trainer.default_root_dir",
+    "trainer.enable_progress_bar",
+    "trainer.enable_model_summary",
+    "trainer.log_every_n_steps",
+    "trainer.profiler",
+)
+_OF_THE_TRAINING = ("data", "optimizer", "scheduler", "seed", "ema", "trainer.accumulate_grad_batches")
+
+
+def finished_report(config: DictConfig) -> dict[str, Any] | None:
+    """The report of this very run, if ckpt_path=auto asks for it and it has ended before.
+
+    Raises:
+        ConfigError: the folder holds a run with another configuration.
+    """
+    folder = Path(config.output_dir)
+    if config.ckpt_path != "auto" or not (folder / "config.yaml").exists():
+        return None
+    before = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    if not before:  # empty: a full disk
+        return None
+    if config.seed is None:  # the one that was drawn
+        config.seed = before["seed"]
+    _refuse_another_run(before, config, folder)
+    report = folder / "report.json"
+    return json.loads(report.read_text()) if report.exists() else None
+
+
+def chosen_metrics(report: dict[str, Any]) -> dict[str, float]:
+    """What `train` returns, from the report of a finished run."""
+    found = {f"{part}/accuracy": report[f"{part}_accuracy"] for part in ("val", "test")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def where_it_stands(folder: Path, config: DictConfig) -> str | None:
+    """The newest whole checkpoint of a run, if there is one; says which, and what is wrong with others.
+
+    Raises:
+        ConfigError: it is that of another configuration, or there are some and none is whole.
+    """
+    newest, damaged = newest_checkpoint(folder / "checkpoints")
+    if newest is None and damaged:
+        raise ConfigError(f"no checkpoint of the run in {folder} is whole; delete them to begin anew: {damaged}")
+    if newest is not None:
+        _refuse_another_run(read_checkpoint(newest)["hyper_parameters"]["run"], config, folder)
+    for message in damaged:
+        print(f"passed over: {message}")
+    print(f"going on from {newest}" if newest else f"there is no checkpoint in {folder} yet: starting anew")
+    return str(newest) if newest else None
+
+
+def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, training_only: Collection[str] = ()) -> None:
+    """Compare the network of a checkpoint with the configured one.
+
+    Args:
+        checkpoint: with the configuration it was written by.
+        config: of this run.
+        training_only: keywords of the network that matter in training only, such as dropouts; they may differ.
+
+    Raises:
+        ValueError: naming what differs.
+    """
+    there = checkpoint.get("hyper_parameters", {}).get("run", {}).get("model")
+    if there is None:
+        return
+    here = OmegaConf.to_container(config.model, resolve=True)
+    differing = [
+        f"{key} ({there.get(key)!r} there, {here.get(key)!r} here)"
+        for key in sorted(there.keys() | here.keys())
+        if key not in training_only and there.get(key) != here.get(key)
+    ]
+    if differing:
+        raise ValueError(
+            f"the checkpoint {config.ckpt_path} holds another network; expected the same model, but these differ: "
+            f"{', '.join(differing)}"
+        )
+
+
+def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> None:
+    """Compare how a checkpoint was trained with how the configuration would go on; it may do so for longer.
+
+    Raises:
+        ValueError: naming what differs.
+    """
+    there = checkpoint.get("hyper_parameters", {}).get("run")
+    if there is None:
+        return
+    before, now = flat(there), flat(_plain(config))
+    differing = [
+        f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
+        for key in _differing(there, _plain(config))
+        if _is_below(key, _OF_THE_TRAINING) and not _is_below(key, _OF_THE_MACHINE)
+    ]
+    if differing:
+        raise ValueError(
+            f"a run goes on as it began, but the checkpoint {config.ckpt_path} was trained with other values: "
+            f"{', '.join(differing)}; give those of its config.yaml"
+        )
+    length = before.get("trainer.max_epochs")
+    if length != config.trainer.max_epochs and not config.scheduler._target_.endswith(".constant"):
+        warnings.warn(f"the learning rate goes on along the schedule of the {length} epochs of before", stacklevel=2)
+
+
+def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
+    differing = [key for key in _differing(before, _plain(config)) if not _is_below(key, _OF_THE_PLACE)]
+    if differing:
+        raise ConfigError(
+            f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
+            f"{', '.join(differing)}: choose another folder (hydra.run.dir, or hydra.sweep.dir for a sweep)"
+        )
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def _differing(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """Dotted keys whose values are not the same, or that only one has."""
+    there, here = flat(there), flat(here)
+    return sorted(key for key in there | here if there.get(key, ...) != here.get(key, ...))
+
+
+def _is_below(key: str, parts: Sequence[str]) -> bool:
+    return any(key == part or key.startswith(f"{part}.") for part in parts)

@@ -1,0 +1,184 @@
+"""A run: from a configuration to a trained, tested and described network."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from gsa.report import announcement, describe, draw_gallery, show_on_wandb, summary, symmetry_of, write_report
+from gsa.runner._build import Run, build, make_loggers
+from gsa.runner._folder import write_config
+from gsa.runner._keys import flat
+from gsa.runner._memory import explaining_memory
+from gsa.runner._processes import launch
+from gsa.runner._quiet import quiet
+from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
+from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
+from gsa.runner._schema import ConfigError
+from gsa.saved import read_checkpoint
+from gsa.training import warn_of_batch_norm
+
+__all__ = ["take_part", "train"]
+
+Results = tuple[dict[str, float], dict[str, Any]]
+
+
+def train(config: DictConfig, run: Run | None = None) -> Results:
+    """Train, select on the validation part, test once, and write a report into the run's folder.
+
+    Args:
+        config: composed from configs/train.yaml, by Hydra on the command line or by `hydra.compose`.
+        run: what `build` has made of it before.
+
+    Returns:
+        Metrics ("val/accuracy" of the best epoch, "test/accuracy") and the objects of the run: "data", "network"
+        (with its best weights), "classifier", "trainer", "history", "report" and "folder"; the last two alone of a
+        run that was finished already, or whose processes were started here and have ended.
+
+    Raises:
+        ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read.
+        RankFailed: one of several processes has failed.
+        Stopped: by a signal, after saving.
+    """
+    if (report := finished_report(config)) is not None:
+        print(f"finished already: {config.output_dir}")
+        return chosen_metrics(report), {"report": report, "folder": Path(config.output_dir)}
+    with quiet(), _closing_wandb():
+        run = run or build(config)
+        _read_inputs(run)
+        if trains_here := not needs_processes(run.trainer):
+            make_loggers(run)
+        if is_first_rank():
+            write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+        if trains_here:
+            return _train_here(run)
+        launch(run.folder, run.trainer.world_size)
+    report = json.loads((run.folder / "report.json").read_text())
+    return chosen_metrics(report), {"report": report, "folder": run.folder}
+
+
+def take_part(config: DictConfig) -> None:
+    """`train` as one of the processes that it has started, on the configuration that it has written."""
+    with quiet(), _closing_wandb():
+        run = build(config)
+        _read_inputs(run)
+        make_loggers(run)
+        _train_here(run)
+
+
+def _train_here(run: Run) -> Results:
+    """What `train` returns, in a process that trains."""
+    warn_of_batch_norm(run.trainer, run.network)
+    if is_first_rank():
+        _announce(run)
+    metrics, before, confusion = _train_and_test(run)
+    leave_group()
+    objects = {
+        "data": run.data,
+        "network": run.network,
+        "classifier": run.classifier,
+        "trainer": run.trainer,
+        "history": run.history.rows,
+        "folder": run.folder,
+    }
+    if is_first_rank():
+        objects["report"] = _report(run, metrics, before, confusion)
+    return metrics, objects
+
+
+def _read_inputs(run: Run) -> None:
+    """Data and checkpoint, before the first step."""
+    try:
+        run.data.prepare_data()
+        run.data.setup()
+        if run.config.ckpt_path is not None:
+            checkpoint = read_checkpoint(run.config.ckpt_path)
+            refuse_other_network(checkpoint, run.config, getattr(run.network, "training_only", ()))
+            if run.config.train:
+                refuse_other_training(checkpoint, run.config)
+    except (ValueError, FileNotFoundError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _announce(run: Run) -> None:
+    """What is about to be trained, in the loggers, in network.txt, and on the screen."""
+    (run.folder / "network.txt").write_text(f"{run.network}\n")
+    for logger in run.trainer.loggers:
+        logger.log_hyperparams(flat(OmegaConf.to_container(run.config, resolve=True)))
+    print(announcement(run), flush=True)
+
+
+def _train_and_test(run: Run) -> tuple[dict[str, float], dict, torch.Tensor | None]:
+    """What all processes of a run do together."""
+    with explaining_memory(run, "measuring its symmetry"):
+        before = symmetry_of(run)
+    with explaining_memory(run, "training"):
+        metrics = _fit(run)
+    with explaining_memory(run, "testing"):
+        return metrics, before, _test(run, metrics)
+
+
+def _fit(run: Run) -> dict[str, float]:
+    """Train (or resume), and leave the weights of the best epoch in the network."""
+    trainer, chosen = run.trainer, run.config.ckpt_path
+    metrics = {}
+    if run.config.train:
+        try:
+            with run.listener.listening():
+                trainer.fit(run.classifier, run.data, ckpt_path=run.config.ckpt_path, weights_only=True)
+            run.listener.stop_if_told()
+        except SystemExit as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # Lightning's answer to Ctrl-C
+                raise KeyboardInterrupt from None
+            raise
+        chosen = None
+        if run.best is not None and run.best.best_model_path:
+            chosen = run.best.best_model_path
+            metrics["val/accuracy"] = float(run.best.best_model_score)
+        elif "val/accuracy" in trainer.callback_metrics:
+            metrics["val/accuracy"] = float(trainer.callback_metrics["val/accuracy"])
+    if chosen is not None:
+        run.classifier.load_state_dict(read_checkpoint(chosen)["state_dict"])
+    if not run.config.train:
+        (scores,) = trainer.validate(run.classifier, run.data, verbose=False)
+        metrics["val/accuracy"] = scores["val/accuracy"]
+    return metrics
+
+
+def _test(run: Run, metrics: dict[str, float]) -> torch.Tensor | None:
+    """Test once; the counts of the confusion matrix."""
+    if not run.config.test:
+        return None
+    (scores,) = run.trainer.test(run.classifier, run.data, verbose=False)
+    metrics["test/accuracy"] = scores["test/accuracy"]
+    return run.classifier.confusion_counts
+
+
+def _report(run: Run, metrics: dict, before: dict, confusion: torch.Tensor | None) -> dict[str, Any]:
+    """report.json, report.txt and the pictures."""
+    with explaining_memory(run, "measuring its symmetry"):
+        report = describe(run, metrics, before, symmetry_of(run))
+    if run.config.report:
+        print("drawing the report's pictures")
+        draw_gallery(run.folder, report, run, confusion)
+    wants_artifacts = any(node.get("log_model") for node in (run.config.logger or {}).values())
+    show_on_wandb(run.trainer, report, run.folder, wants_artifacts)
+    (run.folder / "report.txt").write_text(summary(report) + "\n")
+    write_report(report, run.folder)  # the last, because it says that the run is finished
+    print(f"\n{summary(report)}\nreport       {run.folder}")
+    return report
+
+
+@contextmanager
+def _closing_wandb() -> Iterator[None]:
+    """One run a job: without this, the next job of a sweep would go on writing into it."""
+    try:
+        yield
+    finally:
+        if "wandb" in sys.modules and sys.modules["wandb"].run is not None:
+            sys.modules["wandb"].finish()

@@ -1,0 +1,38 @@
+"""One of the processes of a run: python -m gsa.runner.rank config.yaml PARENT"""
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from torch.distributed.elastic.multiprocessing.errors import record
+
+from gsa.runner._run import take_part
+from gsa.training import Stopped
+
+__all__ = ["main"]
+
+
+@record
+def main(config: str, parent: int) -> None:
+    """Take part in the run of a configuration; end when the process that started this one does."""
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    if (rank := os.environ["RANK"]) != "0":
+        with Path(config).with_name(f"rank_{rank}.log").open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+    with suppress(Stopped):  # code 0: for any other, the processes that are still saving would be ended
+        take_part(OmegaConf.load(config))
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,16 @@
+"""What a run leaves on disk: checkpoints, trained networks, exports. Needs torch only; nothing in a file can run."""
+
+from gsa.saved._checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
+from gsa.saved._export import export
+from gsa.saved._network import PictureFormat, Saved, load, read
+
+__all__ = [
+    "PictureFormat",
+    "Saved",
+    "export",
+    "load",
+    "newest_checkpoint",
+    "read",
+    "read_checkpoint",
+    "write_checkpoint",
+]

@@ -1,0 +1,113 @@
+"""Checkpoints that are written whole or not at all, carry their digest, and are read without running code in them."""
+
+import hashlib
+import io
+import os
+import pickle
+import shutil
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
+
+_MARK = b"\nsha256:"  # and 64 hexadecimal digits: behind the archive, where torch.load does not look
+
+
+def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> None:
+    """Write beside the target with a digest, look at what is on the disk, then rename: all of it or nothing.
+
+    Raises:
+        OSError: what the disk says, with the bytes that were needed and those that are free.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = io.BytesIO()
+    torch.save(checkpoint, stream)
+    content = stream.getvalue()
+    content += _MARK + hashlib.sha256(content).hexdigest().encode()
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if part.read_bytes() != content:
+            raise OSError("what was written is not what can be read back")
+        os.replace(part, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        free = shutil.disk_usage(path.parent).free
+        raise OSError(
+            error.errno,
+            f"{error.strerror or error}: {path} needs {len(content):,} bytes, {free:,} are free; "
+            f"{'the previous one is as it was' if path.exists() else 'nothing was kept'}",
+        ) from error
+    finally:
+        with suppress(OSError):  # which would hide what has gone wrong
+            part.unlink()
+
+
+def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[str, Any]:
+    """Tensors and plain values of a checkpoint; anything that would run code on loading is refused.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: a file whose content does not have the digest at its end, that is not a whole checkpoint, or that
+            holds more than tensors and plain values.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no checkpoint at {path}")
+    content = _verified(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Detected pickle protocol")  # not ours, and refused right below
+            checkpoint = torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise ValueError(
+            f"{path} holds more than tensors and plain values and was not loaded, because that could run code: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a whole checkpoint: {error}") from error
+    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+        raise ValueError(f"{path} is not a checkpoint of a run: it has no state_dict")
+    return checkpoint
+
+
+def newest_checkpoint(folder: str | os.PathLike) -> tuple[Path | None, list[str]]:
+    """The checkpoint with the most steps among those in a folder that are whole, and what is wrong with the others."""
+    found, damaged = [], []
+    for path in sorted(Path(folder).glob("*.ckpt")):
+        try:
+            found.append((read_checkpoint(path).get("global_step", 0), path.name == "last.ckpt", path))
+        except ValueError as error:
+            damaged.append(str(error))
+    return (max(found)[-1] if found else None), damaged
+
+
+def _verified(path: str | os.PathLike) -> bytes:
+    """The content without its digest, which it has been compared with."""
+    content, mark, digest = Path(path).read_bytes().rpartition(_MARK)
+    if not mark or len(digest) != 64:
+        raise ValueError(f"{path} is not a whole checkpoint: it does not end with its digest")
+    actual = hashlib.sha256(content).hexdigest()
+    if actual.encode() != digest:
+        raise ValueError(
+            f"{path} is not a whole checkpoint: its content has changed; expected the digest "
+            f"{digest.decode(errors='replace')}, but got {actual}"
+        )
+    return content
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name outlives a power cut."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,56 @@
+"""What Lightning has no public name for, in one place; tried with the versions that pyproject.toml allows."""
+
+import lightning
+from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
+from torch.nn.modules.batchnorm import _BatchNorm
+
+__all__ = [
+    "BATCH_NORM",
+    "batches_done",
+    "is_alone",
+    "is_ddp",
+    "scales_gradients",
+    "started_from_outside",
+    "synchronise_batch_norm_on_gpus",
+    "synchronises_batch_norm",
+]
+
+BATCH_NORM = _BatchNorm  # every batch norm, of any number of axes
+
+
+def batches_done(trainer: lightning.Trainer) -> int:
+    """Training batches of the epoch at hand that have been begun, the one at hand among them."""
+    return trainer.fit_loop.epoch_loop.batch_progress.current.ready
+
+
+def scales_gradients(trainer: lightning.Trainer) -> bool:
+    """Whether half precision has a scaler, which leaves out steps that are not finite by itself."""
+    return getattr(trainer.precision_plugin, "scaler", None) is not None
+
+
+def is_alone(trainer: lightning.Trainer) -> bool:
+    """Whether one process on one device is all there is."""
+    return isinstance(trainer.strategy, SingleDeviceStrategy)
+
+
+def is_ddp(trainer: lightning.Trainer) -> bool:
+    """Whether the processes of a run are whole processes of distributed data parallel training, as `ddp` makes them."""
+    strategy = trainer.strategy
+    return type(strategy) is DDPStrategy and strategy._start_method == "popen"
+
+
+def started_from_outside(trainer: lightning.Trainer) -> bool:
+    """Whether torchrun, srun or submitit has started the processes."""
+    strategy = trainer.strategy
+    return isinstance(strategy, DDPStrategy) and strategy.cluster_environment.creates_processes_externally
+
+
+def synchronises_batch_norm(trainer: lightning.Trainer) -> bool:
+    """Whether batch norm takes its statistics from the batch of all processes together."""
+    return getattr(trainer.strategy, "_layer_sync", None) is not None
+
+
+def synchronise_batch_norm_on_gpus(trainer: lightning.Trainer) -> None:
+    """Take `sync_batchnorm` back elsewhere, where PyTorch has none."""
+    if synchronises_batch_norm(trainer) and trainer.strategy.root_device.type != "cuda":
+        trainer.strategy._layer_sync = None

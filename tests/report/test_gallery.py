@@ -1,0 +1,44 @@
+"""A report is finished whatever cannot be drawn."""
+
+import pytest
+import torch
+
+from gsa import viz
+from gsa.nn import LiftingSelfAttention
+from gsa.report._gallery import _LARGEST_MAP, bytes_of_maps
+from gsa.runner import train
+
+OF_THE_GROUP = ("report=true", "model=digits_r4_sa", "trainer.max_epochs=1")
+
+
+def refuse(*_):
+    raise ZeroDivisionError("planted")
+
+
+def test_a_picture_that_cannot_be_drawn_is_left_out(small, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(viz, "draw_orbit", refuse)
+    _, objects = train(small(*OF_THE_GROUP))
+    drawn = {file.stem for file in (tmp_path / "run").glob("*.png")}
+    assert "orbit" not in drawn and {"learning", "attention", "confusion"} <= drawn
+    assert (tmp_path / "run" / "report.json").exists() and objects["report"]["epochs"] == 1
+    assert "orbit.png could not be drawn: planted" in caplog.text
+
+
+def test_attention_maps_that_would_not_fit_are_not_written_out(small, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("gsa.report._gallery._LARGEST_MAP", 1000)
+    monkeypatch.setattr(LiftingSelfAttention, "attention", refuse)
+    train(small(*OF_THE_GROUP))
+    assert "attention.png could not be drawn: the attention maps of a 12×12 picture" in caplog.text
+    assert "planted" not in caplog.text and (tmp_path / "run" / "report.json").exists()
+
+
+@pytest.mark.parametrize("neighbourhood, side, fits", [(None, 96, False), (None, 12, True), (5, 96, True)])
+def test_the_maps_of_global_attention_are_measured_before_they_are_made(neighbourhood, side, fits):
+    layer = LiftingSelfAttention("R4", 1, 4, neighbourhood=neighbourhood)
+    assert (bytes_of_maps(layer, side, side) <= _LARGEST_MAP) == fits
+
+
+def test_what_is_measured_is_what_is_made():
+    layer = LiftingSelfAttention("R4", 1, 4, num_heads=2, neighbourhood=None)
+    maps = layer.attention(torch.rand(1, 1, 6, 5))
+    assert maps.numel() * maps.element_size() == bytes_of_maps(layer, 6, 5)

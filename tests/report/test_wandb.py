@@ -1,0 +1,119 @@
+"""An offline wandb run, read back: everything a dashboard shows is in it."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+import gsa
+from gsa.report import GALLERY, dashboard
+from gsa.runner import train
+from gsa.runner._wandb_settings import complete_wandb
+from tests.runs import SMALL
+
+ROOT = Path(gsa.__file__).parent.parent
+
+
+def read_back(folder):
+    """The records of the one offline run below a folder, by wandb's own reader."""
+    (run,) = Path(folder).glob("wandb/offline-run-*")
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(run)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return run, [json.loads(line) for line in lines]
+
+
+def of_type(records, kind):
+    return [record[kind] for record in records if record["type"] == kind]
+
+
+@pytest.fixture
+def offline(small, monkeypatch, tmp_path):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+
+    def run(*overrides, folder="run"):
+        train(small("logger=wandb", "report=true", "model=digits_r4_sa", *overrides, folder=folder))
+        return read_back(tmp_path / folder)
+
+    return run
+
+
+@pytest.mark.filterwarnings("ignore")  # wandb's own
+def test_an_offline_run_holds_what_a_dashboard_shows(offline):
+    run, records = offline("trainer.max_epochs=2", "trainer.log_every_n_steps=1", "logger.wandb.log_model=true")
+    history = {key: value for row in of_type(records, "history") for key, value in row["item"].items()}
+    for key in ("train/loss", "train/accuracy", "val/loss", "val/accuracy", "test/accuracy", "lr-AdamW",
+                "system/seconds_per_epoch", "system/peak_memory_mb", "symmetry/after/90°",
+                "symmetry/before/worst_exact"):  # fmt: skip
+        assert key in history, key
+    assert float(history["symmetry/after/worst_exact"]) < 1e-5
+    for picture in GALLERY:
+        names = [value for key, value in history.items() if key.startswith(f"pictures/{picture}.path")]
+        assert names and (run / "files" / names[0]).is_file(), picture
+    config = json.dumps(of_type(records, "config"))
+    assert "model.neighbourhood" in config and "digits_r4_sa" in config  # flat, as columns of its table
+    summary = json.dumps(of_type(records, "summary"))
+    assert "report/test_accuracy" in summary
+    metrics = json.dumps(of_type(records, "metric"))
+    assert "val/accuracy" in metrics and "max" in metrics
+    (about,) = of_type(records, "run")[:1]
+    assert about["display_name"] == "digits_r4_sa-seed0" and about["job_type"] == "train"
+    assert about["run_group"].startswith("digits_r4_sa-") and set(about["tags"]) == {"digits", "R4"}
+    assert of_type(records, "artifact")
+    shown = json.loads(dashboard("me", "gsa")._to_model().model_dump_json())
+    wanted = set(re.findall(r"(?:train|val|test|symmetry|system|pictures)/[a-z_/]+", json.dumps(shown)))
+    assert len(wanted) > 15 and not [name for name in wanted if not any(key.startswith(name) for key in history)]
+
+
+def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("WANDB_")}
+    command = [sys.executable, str(ROOT / "train.py"), *SMALL, "logger=wandb", "trainer.max_epochs=1"]
+    command += [f"trainer.limit_{part}_batches=1" for part in ("train", "val", "test")]
+    command += [f"hydra.run.dir={tmp_path / 'run'}"]
+    done = subprocess.run(
+        command, env=environment | {"HOME": str(tmp_path)}, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "run").glob("wandb/offline-run-*/*.wandb"))
+
+
+def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(monkeypatch, tmp_path):
+    for name in ("WANDB_MODE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        ask = [
+            sys.executable,
+            "-c",
+            "from gsa.runner._wandb_settings import wandb_is_out_of_reach as ask; print(ask())",
+        ]
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == "True\n"
+        monkeypatch.setenv("WANDB_API_KEY", 40 * "a")
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == "False\n"
+    assert subprocess.run(ask, capture_output=True, text=True).stdout == "True\n"  # nobody answers any more
+
+
+def settings(small, *overrides):
+    config = small("logger=wandb", *overrides)
+    return complete_wandb(config.logger.wandb, config, "digits")
+
+
+def test_seeds_share_a_group_and_other_experiments_do_not(small, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    first, second = settings(small, "seed=0"), settings(small, "seed=1")
+    assert first.group == second.group and first.name != second.name and first.offline
+    assert settings(small, "optimizer.lr=0.1").group != first.group
+    assert settings(small, "logger.wandb.group=mine").group == "mine"
+    assert settings(small, "logger.wandb.offline=false").offline is False
+
+
+def test_other_loggers_are_left_alone():
+    node = OmegaConf.create({"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": "."})
+    assert complete_wandb(node, OmegaConf.create({}), "") == node

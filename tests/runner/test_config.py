@@ -1,0 +1,230 @@
+"""Every shipped configuration is sound; every bad one is refused by name, before anything begins."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import initialize_config_module
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+
+import gsa
+from gsa import runner
+from gsa.runner import ConfigError, check
+
+ROOT = Path(gsa.__file__).parent.parent
+CONFIGS = ROOT / "configs"
+
+
+def choices(group):
+    return sorted(str(p.relative_to(CONFIGS / group).with_suffix("")) for p in (CONFIGS / group).rglob("*.yaml"))
+
+
+ALONE = [(group, choice) for group in ("data", "optimizer", "scheduler", "callbacks", "logger", "recipe", "debug")
+         for choice in choices(group)] + [("trainer", "default"), ("trainer", "cpu")]  # fmt: skip
+
+
+@pytest.fixture
+def somewhere(tmp_path):
+    """A folder of pictures, for the data module that has to look at its classes."""
+    for part in ("train", "test"):
+        for name in "ab":
+            (tmp_path / "pictures" / part / name).mkdir(parents=True)
+    return f"data.root={tmp_path / 'pictures'}"
+
+
+@pytest.mark.parametrize("group, choice", ALONE)
+def test_every_choice_of_every_group_can_be_built(configure, somewhere, group, choice):
+    fitting = {"cifar10": "model=cifar10_z2_sa", "imagefolder": "model=cifar10_z2_sa", "pcam": "model=pcam_z2_sa",
+               "rotmnist": "model=rotmnist_z2_sa"}  # fmt: skip
+    extra = [fitting[choice]] if group == "data" and choice in fitting else []
+    extra += [somewhere] if choice == "imagefolder" else []
+    check(configure(f"{group}={choice}", *extra))
+
+
+def test_no_group_is_forgotten():
+    groups = {p.name for p in CONFIGS.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert groups == {group for group, _ in ALONE} | {"experiment", "search"}
+    assert choices("trainer") == ["cpu", "ddp", "ddp_nodes", "default", "gpu"]
+
+
+@pytest.mark.parametrize("trainer", ["gpu", "ddp", "ddp_nodes"])
+def test_a_gpu_is_asked_for(configure, trainer):
+    import torch
+
+    config = configure(f"trainer={trainer}")
+    assert config.trainer.accelerator == "gpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="gpu"):
+            check(config)
+
+
+def experiments():
+    """All of them, as Hydra lists them for --help."""
+    runner.register()
+    with initialize_config_module("gsa.configs", version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        rows = {
+            data: loader.get_group_options(f"experiment/{data}") for data in ("digits", "rotmnist", "cifar10", "pcam")
+        }
+    return sorted(f"{data}/{row}" for data, found in rows.items() for row in found)
+
+
+@pytest.mark.parametrize("experiment", experiments())
+def test_every_experiment_can_be_built_with_both_recipes(configure, experiment):
+    config = configure(f"experiment={experiment}")
+    check(config)
+    data, network = experiment.split("/")
+    assert f"{data}_{network}".startswith(config.model.name)
+    assert config.data._target_.lower().endswith(f"{data}datamodule")
+    fast = configure(f"experiment={experiment}", "recipe=fast")
+    assert fast.optimizer._target_ == "torch.optim.AdamW" and fast.trainer.max_epochs < 100
+
+
+def test_the_choices_of_model_can_be_listed(configure):
+    done = subprocess.run([sys.executable, str(ROOT / "train.py"), "--help"], capture_output=True, text=True)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("model:"))
+    assert set(line.removeprefix("model: ").split(", ")) == set(gsa.list_models())
+    assert "sweep" not in done.stdout.partition("== Config ==")[0]
+
+
+@pytest.mark.parametrize("name", gsa.list_models())
+def test_a_network_alone_is_trained_as_its_experiment(configure, name):
+    data, _, row = name.partition("_")
+    assert configure(f"model={name}") == configure(f"experiment={data}/{row}")
+
+
+def test_a_network_brings_its_recipe_unless_another_is_chosen(configure):
+    own = configure("model=rotmnist_r4_sa")
+    assert (own.trainer.max_epochs, own.optimizer._target_, own.model.pixels) == (300, "torch.optim.Adam", "sum")
+    fast = configure("model=rotmnist_r4_sa", "recipe=fast")
+    assert (fast.trainer.max_epochs, fast.optimizer._target_, fast.model.pixels) == (10, "torch.optim.AdamW", "mean")
+    assert configure("model=rotmnist_r4_sa", "model.pixels=max").model.pixels == "max"
+    assert configure("experiment=rotmnist/r4_sa", "model=pcam_z2_sa").trainer.max_epochs == 300
+
+
+def test_a_network_brings_its_data_unless_others_are_chosen(configure):
+    assert configure("model=rotmnist_r4_sa").data._target_ == "gsa.data.RotMNISTDataModule"
+    assert configure("model=rotmnist_r4_sa", "data=imagefolder").data._target_ == "gsa.data.ImageFolderDataModule"
+    assert configure("experiment=rotmnist/r4_sa", "model=pcam_z2_sa").data._target_ == "gsa.data.RotMNISTDataModule"
+
+
+@pytest.mark.parametrize("row", ["r4_sa", "z2_cnn", "r4_cnn", "alpha_r4_cnn", "vit"])
+def test_every_row_can_be_trained_alike(configure, row):
+    check(configure(f"experiment=rotmnist/{row}", "recipe=rotmnist"))
+
+
+def test_there_is_an_experiment_for_every_network():
+    names = {name.replace("/", "_") for name in experiments()}
+    assert {name for name in names if not name.startswith("rotmnist_r4_sa_")} == set(gsa.list_models())
+
+
+def test_there_is_an_experiment_for_every_neighbourhood_of_the_paper(configure):
+    names = [name for name in experiments() if name.startswith("rotmnist/r4_sa_")]
+    sizes = {configure(f"experiment={name}").model.neighbourhood for name in names}
+    assert sizes == {3, 5, 7, 9, 11, 15, 19, 23, None} and len(names) == 9
+
+
+def test_the_recipes_are_the_papers(configure):
+    rotmnist = configure("experiment=rotmnist/r4_sa")
+    assert rotmnist.optimizer == {"_target_": "torch.optim.Adam", "_partial_": True, "lr": 1e-3, "weight_decay": 1e-4}
+    assert (rotmnist.trainer.max_epochs, rotmnist.data.batch_size) == (300, 8)
+    assert rotmnist.model.pixels == "sum"
+    cifar10, pcam = configure("experiment=cifar10/z2_sa"), configure("experiment=pcam/r4_sa")
+    assert (cifar10.optimizer.lr, cifar10.optimizer.momentum, cifar10.data.batch_size) == (0.01, 0.9, 24)
+    assert round(cifar10.scheduler.warmup * cifar10.trainer.max_epochs) == 10
+    assert round(pcam.scheduler.warmup * pcam.trainer.max_epochs) == 10
+
+
+# (override, what the message must say); composed by Hydra or refused by `check`.
+TWO = ("trainer.accelerator=cpu", "trainer.devices=2")
+BAD = [
+    ("compile=fast", "compile must be one of .False, True"),
+    ("typo=1", "typo"),
+    ("+typo=1", "unknown key 'typo' .the nearest is"),
+    ("+seeds=1", "unknown key 'seeds' .the nearest is 'seed'"),
+    ("model.neighborhood=7", "neighborhood"),
+    ("+model.neighborhood=7", "did you mean 'neighbourhood'"),
+    ("+data.batchsize=7", "unknown key 'data.batchsize' .the nearest is 'batch_size'"),
+    ("+trainer.max_epoch=7", "unknown key 'trainer.max_epoch' .the nearest is 'max_epochs'"),
+    ("+optimizer.momentum=7", "unknown key 'optimizer.momentum'"),
+    (
+        ["+callbacks.mine._target_=lightning.pytorch.callbacks.Callback", "+callbacks.mine.every=2"],
+        "unknown key 'callbacks.mine.every'; .* takes no arguments",
+    ),
+    ("+callbacks.early=true", "callbacks.early must have a _target_"),
+    ("+callbacks.early._target_=lightning.pytorch.callbacks.EarlyStoping", "cannot be imported"),
+    ("model=rotmnist_r5_sa", "rotmnist_r5_sa"),
+    ("seed=abc", "seed"),
+    ("train=perhaps", "train"),
+    ("trainer.max_epochs=ten", "trainer.max_epochs must be int or None, but got 'ten'"),
+    ("trainer.max_epochs=0", "trainer.max_epochs must be at least 1"),
+    ("trainer.precision=bf17", "trainer.precision must be .*'bf16-mixed'"),
+    ("trainer.accelerator=gpus", "gpus"),
+    ("data.batch_size=1.5", "data.batch_size must be int, but got 1.5"),
+    ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
+    ("data.augmentation=[turn]", "augmentation must be a list out of"),
+    ("optimizer.lr=nan", "optimizer.lr must be a finite number"),
+    ("optimizer.lr=inf", "optimizer.lr must be a finite number"),
+    ("optimizer.lr=-1", "Invalid learning rate"),
+    ("optimizer.lr=fast", "optimizer.lr must be"),
+    ("scheduler.warmup=1.5", "warmup must be a share"),
+    ("ema=2", "ema must be a decay between 0 and 1"),
+    ("model.neighbourhood=4", "neighbourhood must be an odd number"),
+    ("model.group=R1", "a group is named Z2"),
+    ("model.group=Q4", "a group is named Z2"),
+    ("model.num_heads=0", "num_heads must be a positive integer"),
+    ("model.form=sumed", "form must be one of"),
+    ("model.encoding=furier", "furier"),
+    ("data.size=13", "nearest ones that are: 12 or 16"),
+    ("train=false", "set ckpt_path"),
+    (["train=false", "ckpt_path=auto"], "set ckpt_path"),
+    ("seed=-1", "seed must be in"),
+    ("seed=5000000000", "seed must be in"),
+    ("data.seed=-2", "seed must not be negative"),
+    ("objective=val/acc", r"objective must be one of .'val/accuracy'"),
+    (["objective=test/accuracy", "test=false"], "objective must be one of"),
+    ("trainer.max_epochs=null", "trainer.max_epochs must be at least 1"),
+    ("trainer.accumulate_grad_batches=0", "accumulate_grad_batches must be at least 1"),
+    ("trainer.gradient_clip_val=-1", "gradient_clip_val must be positive"),
+    ("+trainer.val_check_interval=0.5", "val_check_interval must be left out"),
+    ([*TWO, "+trainer.strategy=ddp_spawn"], "must be gsa.training.ddp"),
+    ([*TWO, "+trainer.strategy=fsdp"], "trainer.strategy|fsdp|FSDP"),
+    ([*TWO, "+trainer.num_nodes=2"], "needs srun, submitit or torchrun"),
+    ([*TWO, "data.batch_size=15"], "divisible by the 2 processes, but got 15"),
+]
+
+
+@pytest.mark.parametrize("override, message", BAD)
+def test_a_bad_override_is_refused_by_name(configure, override, message):
+    with pytest.raises((ConfigError, HydraException), match=message):
+        check(configure(*([override] if isinstance(override, str) else override)))
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null",
+     "ema=0.99", "seed=0", "model.head_dim=6", "compile=reduce-overhead",
+     "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}"],
+)  # fmt: skip
+def test_a_good_override_is_not(configure, override):
+    check(configure(override))
+
+
+@pytest.mark.parametrize("override, message", [
+    ("typo=1", "unknown key 'typo' (the nearest is"),
+    ("+typo=1", "unknown key 'typo' (the nearest is"),
+    ("model.neighborhood=7", "(the nearest is 'model.neighbourhood')"),
+    ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),
+    ("experiment=rotmnist/r4_saa", "(the nearest is 'experiment/rotmnist/r4_sa')"),
+    ("experiment=rotmnist/r4_sa", "use data.source=mnist"),  # there are no data: told once Hydra has made its folder
+    ("ckpt_path=nowhere.ckpt", "there is no checkpoint at nowhere.ckpt"),
+    ("hydra.run.dir=/dev/null/mine", "output_dir must be a folder that can be written, but /dev/null is not"),
+    ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
+])  # fmt: skip
+def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
+    done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stdout + done.stderr
+    assert not list(tmp_path.iterdir())

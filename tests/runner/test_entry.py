@@ -1,0 +1,47 @@
+"""The command builds a run once, and says on one screen what it is about to do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import gsa
+
+ROOT = Path(gsa.__file__).parent.parent
+COUNTED = """
+import sys, gsa, gsa.models
+made, ours = [], gsa.create_model
+def counted(*arguments, **keywords):
+    made.append(arguments)
+    return ours(*arguments, **keywords)
+gsa.create_model = gsa.models.create_model = counted
+from gsa import runner
+try:
+    runner.main()
+finally:
+    print("made", len(made))
+"""
+SHORT = ("model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "trainer.accelerator=cpu", "report=false",
+         "trainer.limit_train_batches=2", "trainer.max_epochs=1")  # fmt: skip
+
+
+def command(tmp_path, *overrides):
+    return subprocess.run([sys.executable, "-c", COUNTED, *SHORT, *overrides], cwd=tmp_path, capture_output=True,
+                          text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+
+
+def test_a_run_is_built_once_and_announced(tmp_path):
+    done = command(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("made 1")
+    before, _, _ = done.stdout.partition("Epoch 0")
+    announced = before.strip().splitlines()
+    starts = [line.split()[0] for line in announced if not line.startswith("[")]
+    assert starts[:5] == ["network", "data", "recipe", "device", "folder"] and len(announced) < 24
+    assert "FLOPs" not in done.stdout and "_target_" not in done.stdout
+    (folder,) = tmp_path.glob("outputs/digits/digits_z2_sa/*")
+    assert "LiftingSelfAttention" in (folder / "network.txt").read_text()
+
+
+def test_a_sweep_builds_one_network_a_job(tmp_path):
+    done = command(tmp_path, "-m", "seed=0,1", "callbacks=quiet", "logger=none", "trainer.enable_progress_bar=false")
+    assert done.returncode == 0 and done.stdout.rstrip().endswith("made 2"), done.stderr

@@ -1,0 +1,166 @@
+"""Two processes train what one would have trained, on the same configuration, and fail together."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import gsa
+from gsa.data import DigitsDataModule
+from gsa.runner import train
+from gsa.saved import read_checkpoint
+
+ROOT = Path(gsa.__file__).parent.parent
+TWO = ("trainer.devices=2", "+trainer.strategy._target_=gsa.training.ddp", "+trainer.strategy.timeout=60")
+SMALLEST = (
+    "model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "model.head_dim=3", "model.neighbourhood=3",
+    "trainer.accelerator=cpu", "trainer.enable_progress_bar=false", "callbacks=quiet", "logger=none", "report=false",
+    "trainer.max_epochs=2", "trainer.limit_train_batches=3",
+)  # fmt: skip
+EXACT = ("model.norm=sample", "trainer.precision=64-true", "optimizer=sgd", "data.batch_size=16")
+
+
+def state(folder):
+    return read_checkpoint(folder / "checkpoints" / "last.ckpt")["state_dict"]
+
+
+class Trainer:
+    """What a data module asks of its trainer."""
+
+    def __init__(self, rank, world):
+        from types import SimpleNamespace as Is
+
+        self.global_rank, self.world_size, self.limit_train_batches = rank, world, 1.0
+        progress = Is(current=Is(processed=0))
+        self.fit_loop = Is(epoch_progress=progress, epoch_loop=Is(batch_progress=progress))
+
+
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_the_batches_of_all_processes_together_are_those_of_one(world):
+    def batches(rank, world, part):
+        data = DigitsDataModule(batch_size=16)
+        data.setup()
+        data.trainer = Trainer(rank, world)
+        return [labels for _, labels in getattr(data, f"{part}_dataloader")()], data
+
+    shares = [batches(rank, world, "train")[0] for rank in range(world)]
+    whole, _ = batches(0, 1, "train")
+    assert {len(share) for share in shares} == {len(whole)} == {75}
+    for step, labels in enumerate(whole):
+        together = torch.empty_like(labels)
+        for rank, share in enumerate(shares):
+            together[rank::world] = share[step]
+        assert torch.equal(together, labels)
+    tested = [len(labels) for rank in range(world) for labels in batches(rank, world, "test")[0]]
+    assert sum(tested) == 397  # none twice, none left out
+
+
+def test_a_batch_that_cannot_be_shared_out_is_refused():
+    data = DigitsDataModule(batch_size=15)
+    data.setup()
+    data.trainer = Trainer(0, 2)
+    with pytest.raises(ValueError, match="divisible by its 2 processes, but got 15"):
+        data.train_dataloader()
+
+
+@pytest.mark.slow
+def test_two_processes_train_what_one_trains(small, tmp_path):
+    """float64, no dropout: weights after twelve steps agree to 1e-10, accuracies are the same."""
+    options = (*EXACT, "trainer.limit_train_batches=6")
+    one, alone = train(small(*options, folder="one"))
+    two, together = train(small(*options, *TWO, folder="two"))
+    assert two == one
+    assert together["report"]["used"] == alone["report"]["used"]
+    for (name, a), b in zip(state(tmp_path / "one").items(), state(tmp_path / "two").values(), strict=True):
+        assert (a - b).abs().max() <= 1e-10, name
+    for a, b in zip(alone["history"], together["report"]["history"], strict=True):
+        assert abs(a["train/loss"] - b["train/loss"]) < 1e-12 and abs(a["val/loss"] - b["val/loss"]) < 1e-6
+
+
+SWEEP = """
+import os
+import gsa.runner._run
+if os.environ["LAUNCHER"] == "stock":  # Lightning starts the other process on the command line of this one
+    gsa.runner._run.needs_processes = lambda trainer: False
+from gsa import runner
+runner.main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["ours", "stock"])
+def test_an_optuna_sweep_trains_one_configuration_on_both_ranks(tmp_path, launcher):
+    """Planted failure: with the stock launcher, every rank samples rates of its own."""
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    script = tmp_path / "sweep.py"
+    script.write_text(SWEEP)
+    command = [sys.executable, str(script), "-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2",
+               "hydra.sweeper.n_jobs=1", "hydra.sweeper.study_name=s", "hydra.sweeper.storage=null",
+               "hydra.sweeper.direction=maximize", "optimizer.lr=interval(0.001,0.1)",
+               f"hydra.sweep.dir={tmp_path}/out",
+               "+callbacks.tell._target_=tests.runner.faults.TellConfig",
+               f"+callbacks.tell.folder={tmp_path}/told", *SMALLEST, *TWO]  # fmt: skip
+    env = os.environ | {"PYTHONPATH": str(ROOT), "LAUNCHER": launcher}
+    done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    told = [json.loads(p.read_text()) for p in sorted((tmp_path / "told").iterdir(), key=lambda p: p.stat().st_mtime)]
+    rates = [t["lr"] for t in told]
+    if launcher == "ours":
+        assert done.returncode == 0, done.stderr
+        assert len(rates) == 4 and rates[0] == rates[1] != rates[2] == rates[3]
+        assert (tmp_path / "out" / "1" / "report.json").exists() and not (tmp_path / "out" / "2").exists()
+    else:
+        assert rates[0] != rates[1]
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_stops_and_saves_all(tmp_path):
+    """Planted failure of Lightning's handler: it talks to the other processes from within the signal, and hangs."""
+    run = tmp_path / "run"
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO, "trainer.max_epochs=500",
+               f"hydra.run.dir={run}"]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    while not (run / "checkpoints" / "last.ckpt").exists():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 143 and "stopped by SIGTERM; the same command goes on with" in text
+    assert not processes_of(run)
+    assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] % 3  # in mid-epoch
+
+
+def processes_of(run):
+    """The other processes of a run that are alive."""
+    return subprocess.run(["pgrep", "-f", f"gsa.runner.rank {run}"], capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("how", ["raise", "kill", "hang"])
+def test_all_processes_end_within_a_minute_when_one_fails(tmp_path, how, rank):
+    run = tmp_path / "run"
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], "+trainer.strategy.timeout=20",
+               f"hydra.run.dir={run}", "+callbacks.fail._target_=tests.runner.faults.FailAt",
+               f"+callbacks.fail.how={how}", f"+callbacks.fail.rank={rank}"]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    while not (run / "checkpoints" / "last.ckpt").exists():
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.1)
+    start = time.monotonic()
+    text, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    while processes_of(run):
+        assert time.monotonic() - start < 60, "a process is left"
+        time.sleep(0.1)
+    assert time.monotonic() - start < 60
+    if how == "raise":
+        assert "planted: this rank has failed" in text
+    assert read_checkpoint(run / "checkpoints" / "last.ckpt")["epoch"] == 0

@@ -1,0 +1,82 @@
+"""Sweeps: of Hydra, of Optuna, of wandb; one job's failure is its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_module
+
+import gsa
+from gsa import runner
+from gsa.runner import check
+
+ROOT = Path(gsa.__file__).parent.parent
+SHORT = [
+    "model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "trainer.limit_train_batches=2", "report=false",
+    "trainer.max_epochs=1", "callbacks=quiet", "trainer.accelerator=cpu", "logger=none",
+    "trainer.enable_progress_bar=false",
+]  # fmt: skip
+
+
+def sweep(folder, *overrides):
+    command = [sys.executable, str(ROOT / "train.py"), "-m", *SHORT, f"hydra.sweep.dir={folder}", *overrides]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+
+
+def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_path):
+    done = sweep(tmp_path, "model.neighbourhood=3,4,5")
+    assert done.returncode == 2  # that of a refused configuration
+    assert [(tmp_path / str(job) / "report.json").exists() for job in range(3)] == [True, False, True]
+    assert "odd number" in (tmp_path / "1" / "train.log").read_text()
+
+
+def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
+    options = ("seed=0,1", "ckpt_path=auto")
+    assert sweep(tmp_path, *options).returncode == 0
+    (tmp_path / "1" / "report.json").unlink()
+    before = (tmp_path / "0" / "report.json").stat().st_mtime_ns
+    done = sweep(tmp_path, *options)
+    assert done.returncode == 0 and done.stdout.count("finished already") == 1
+    assert (tmp_path / "0" / "report.json").stat().st_mtime_ns == before
+    assert (tmp_path / "1" / "report.json").exists()
+
+
+def test_jobs_run_side_by_side(tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    done = sweep(tmp_path, "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 0, done.stderr
+    assert all((tmp_path / str(job) / "report.json").exists() for job in range(2))
+
+
+def test_optuna_searches(tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    done = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=2", "objective=val/accuracy")
+    assert done.returncode == 0, done.stderr
+    best = yaml.safe_load((tmp_path / "optimization_results.yaml").read_text())
+    assert 0 <= best["best_value"] <= 1 and "optimizer.lr" in best["best_params"]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_command_lines_of_wandb_sweeps_are_configurations(path):
+    """wandb's own function writes the command lines; Hydra composes them."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
+
+    runner.register()
+    plan = yaml.safe_load(path.read_text())
+    assert plan["program"] == "train.py" and "${args_no_hyphens}" in plan["command"]
+    ends = ("values", "min", "max")
+    for pick in range(3):
+        chosen = {}
+        for name, spec in plan["parameters"].items():
+            options = spec["values"] if "values" in spec else [spec[end] for end in ends if end in spec]
+            chosen[name] = {"value": options[pick % len(options)]}
+        words = create_sweep_command_args({"args": chosen})["args_no_hyphens"]
+        assert not any(re.search("=None$|e-", word) for word in words), words
+        with initialize_config_module("gsa.configs", version_base="1.3"):
+            config = compose("train", [*words, "logger=wandb", "output_dir=somewhere"])
+        config.logger = None
+        if "rotmnist" not in path.stem:
+            check(config)

@@ -1,0 +1,26 @@
+"""Runs that are as small as they can be."""
+
+from hydra import compose, initialize_config_module
+
+from gsa import runner
+
+# The smallest network and the fewest steps that still exercise a whole run.
+SMALL = (
+    "model=digits_z2_sa",
+    "model.channels=4",
+    "model.num_heads=1",
+    "model.head_dim=3",
+    "model.neighbourhood=3",
+    "trainer.accelerator=cpu",
+    "trainer.enable_progress_bar=false",
+    "callbacks=quiet",
+    "logger=none",
+    "report=false",
+)
+
+
+def composed(*overrides, folder):
+    """The configuration of a run in a folder, as the command line would compose it."""
+    runner.register()
+    with initialize_config_module("gsa.configs", version_base="1.3"):
+        return compose("train", [f"output_dir='{folder}'", *overrides])

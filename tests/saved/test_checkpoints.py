@@ -1,0 +1,137 @@
+"""No checkpoint runs code, none is written by halves, and damage is named."""
+
+import hashlib
+import io
+import os
+import pickle
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from gsa.runner import train
+from gsa.saved import read_checkpoint, write_checkpoint
+from gsa.training import SafeCheckpointIO
+
+GOOD = {"state_dict": {"w": torch.arange(1000.0)}, "epoch": 3, "hyper_parameters": {"run": {"seed": 0}}}
+
+
+class Canary:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def poisoned(where, canary):
+    return {
+        "whole": lambda: Canary(canary),
+        "weights": lambda: {**GOOD, "state_dict": {"w": Canary(canary)}},
+        "hyperparameters": lambda: {**GOOD, "hyper_parameters": {"optimizer": Canary(canary)}},
+        "rng": lambda: {**GOOD, "rng": [Canary(canary)]},
+    }[where]()
+
+
+@pytest.mark.parametrize("where", ["whole", "weights", "hyperparameters", "rng"])
+@pytest.mark.parametrize("plain_pickle", [False, True])
+def test_a_checkpoint_with_code_is_refused_in_training_and_testing(small, tmp_path, where, plain_pickle):
+    canary, file = tmp_path / "canary", tmp_path / "bad.ckpt"
+    if plain_pickle:
+        content = pickle.dumps(poisoned(where, canary))
+        file.write_bytes(content + b"\nsha256:" + hashlib.sha256(content).hexdigest().encode())
+    else:
+        write_checkpoint(poisoned(where, canary), file)  # whole, and with a digest that is right
+    with pytest.raises(ValueError, match="bad.ckpt (holds more than|is not a whole)"):
+        read_checkpoint(file)
+    for overrides in (["train=true"], ["train=false"]):
+        with pytest.raises(ValueError, match="bad.ckpt"):
+            train(small(*overrides, f"ckpt_path='{file}'"))
+    assert not canary.exists()
+    if plain_pickle:
+        pickle.loads(file.read_bytes())
+    else:
+        torch.load(file, weights_only=False)
+    assert canary.exists()  # the plant: read trustingly, it does run
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    file = tmp_path / "folder" / "a.ckpt"
+    SafeCheckpointIO().save_checkpoint(GOOD, file)
+    read = SafeCheckpointIO().load_checkpoint(file, weights_only=False)  # not even when it is asked to
+    assert torch.equal(read["state_dict"]["w"], GOOD["state_dict"]["w"]) and read["epoch"] == 3
+    assert [f.name for f in file.parent.iterdir()] == ["a.ckpt"]
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_was_needed(tmp_path, monkeypatch):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint(GOOD, file)
+    before = file.read_bytes()
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=rf"No space left on device: {file} needs {len(before):,} bytes, .* as it was"):
+        write_checkpoint(GOOD, file)
+    assert file.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("keep", [0, 10, 500, 3000])
+def test_a_cut_checkpoint_is_named(tmp_path, keep):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint(GOOD, file)
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(ValueError, match="a.ckpt is not a whole checkpoint"):
+        read_checkpoint(file)
+
+
+def test_a_single_flipped_bit_anywhere_is_noticed_or_harmless(tmp_path):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint(GOOD, file)
+    whole, chance = file.read_bytes(), random.Random(0)
+    for place in [*(chance.randrange(8 * len(whole)) for _ in range(200)), 8 * len(whole) - 3]:
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        file.write_bytes(bytes(damaged))
+        with pytest.raises(ValueError, match="expected the digest [0-9a-f]+.*, but got [0-9a-f]{64}|its digest"):
+            read_checkpoint(file)
+    trusting = torch.load(io.BytesIO(bytes(whole[: whole.rindex(b"\nsha256:")])), weights_only=True)
+    assert torch.equal(trusting["state_dict"]["w"], GOOD["state_dict"]["w"])
+    flipped = bytearray(whole)
+    flipped[whole.index(torch.arange(1000.0).numpy().tobytes()) + 2001] ^= 4
+    read = torch.load(io.BytesIO(bytes(flipped)), weights_only=True)  # the plant: unnoticed without the digest
+    assert not torch.equal(read["state_dict"]["w"], GOOD["state_dict"]["w"])
+
+
+def test_a_kill_in_the_midst_of_saving_leaves_the_old_checkpoint(tmp_path):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint(GOOD, file)
+    script = (
+        "import os, sys, torch\nfrom gsa.saved import write_checkpoint\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), 9)\n"
+        "write_checkpoint({'state_dict': {}, 'epoch': 9}, sys.argv[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(file)])
+    assert done.returncode == -9 and (tmp_path / ".a.ckpt.part").exists()
+    assert read_checkpoint(file)["epoch"] == 3
+    write_checkpoint({**GOOD, "epoch": 4}, file)
+    assert read_checkpoint(file)["epoch"] == 4 and not (tmp_path / ".a.ckpt.part").exists()
+
+
+def test_other_files_are_not_checkpoints(tmp_path):
+    file = tmp_path / "a.ckpt"
+    write_checkpoint({"weights": torch.zeros(1)}, file)
+    with pytest.raises(ValueError, match="has no state_dict"):
+        read_checkpoint(file)
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        read_checkpoint(tmp_path / "b.ckpt")
+
+
+def test_the_checkpoints_of_a_run_hold_plain_values_only(small, tmp_path):
+    train(small("ema=0.9"))
+    for name in ("best", "last"):
+        checkpoint = read_checkpoint(tmp_path / "run" / "checkpoints" / f"{name}.ckpt")
+        assert checkpoint["hyper_parameters"]["run"]["model"]["name"] == "digits_z2_sa"

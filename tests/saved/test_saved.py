@@ -1,0 +1,167 @@
+"""Trained networks are read back from runs, checkpoints and exports, and used from the command line."""
+
+import json
+
+import pytest
+import torch
+import wandb
+from torchvision.utils import save_image
+
+import gsa
+from gsa import cli
+from gsa.hub import HubNetwork
+from gsa.runner import train
+from gsa.saved import export, read, read_checkpoint, write_checkpoint
+from tests.runs import SMALL, composed
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of a few steps: its folder and its objects."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    options = (*SMALL, "model=digits_r4_sa", "trainer.max_epochs=1", "trainer.limit_train_batches=3")
+    return folder, train(composed(*options, folder=folder))[1]
+
+
+def test_a_run_is_loaded_with_its_best_weights(run):
+    folder, objects = run
+    trained, images = objects["network"].eval(), torch.rand(2, 1, 12, 12)
+    for path in (folder, folder / "checkpoints" / "best.ckpt", str(folder)):
+        network = gsa.load(path)
+        assert not network.training and torch.equal(network(images), trained(images))
+
+
+def test_pictures_are_normalised_as_in_training(run):
+    folder, objects = run
+    known, test = read(folder).pictures, objects["data"].parts["test"]
+    raw, _ = test.first(3)
+    assert torch.equal(known.normalise(raw), test.normalise(raw))
+    assert (known.data, known.image_size, known.classes[3]) == ("digits", 12, "3")
+
+
+def test_an_export_is_loaded_and_holds_no_code(run, tmp_path):
+    folder, _ = run
+    files = export(read(folder), tmp_path / "out", program=True)
+    assert [file.name for file in files] == ["model.safetensors", "config.json", "model.pt2"]
+    images = torch.rand(5, 1, 12, 12)
+    expected = gsa.load(folder)(images)
+    assert torch.equal(gsa.load(tmp_path / "out")(images), expected)
+    assert read(tmp_path / "out").pictures == read(folder).pictures
+    torch.testing.assert_close(torch.export.load(files[2]).module()(images), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_keys_are_the_same_in_training_and_eval_and_in_every_dtype(dtype):
+    network = gsa.create_model("digits_r4_sa")
+    keys = network.train().state_dict().keys()
+    assert network.eval().state_dict().keys() == keys == network.to(dtype).state_dict().keys()
+    twin = gsa.create_model("digits_r4_sa").to(dtype).eval()
+    twin.load_state_dict(network.state_dict())
+    images = torch.rand(2, 1, 12, 12).to(dtype)
+    assert torch.equal(twin(images), network.eval()(images))
+
+
+@pytest.mark.parametrize("damage, message", [
+    (lambda c: c["hyper_parameters"]["run"]["model"].update(_target_="os.system"), "built by 'os.system'; expected"),
+    (lambda c: c.pop("pictures"), "does not say what network it holds"),
+    (lambda c: c["state_dict"].popitem(), "are not those of its digits_r4_sa"),
+    (lambda c: c["hyper_parameters"]["run"]["model"].update(channels=3), "are not those of its digits_r4_sa"),
+])  # fmt: skip
+def test_a_checkpoint_that_does_not_fit_is_refused(run, tmp_path, damage, message):
+    checkpoint = read_checkpoint(run[0] / "checkpoints" / "best.ckpt")
+    network_weights = {k: v for k, v in checkpoint["state_dict"].items() if k.startswith("network.")}
+    checkpoint["state_dict"] = network_weights
+    damage(checkpoint)
+    write_checkpoint(checkpoint, tmp_path / "other.ckpt")
+    with pytest.raises(ValueError, match=message):
+        gsa.load(tmp_path / "other.ckpt")
+
+
+def test_an_exported_program_runs_where_there_is_no_compiler(run, tmp_path, monkeypatch):
+    file = export(read(run[0]), tmp_path, program=True)[2]
+    images = torch.rand(2, 1, 12, 12)
+    expected = gsa.load(run[0])(images)
+    with monkeypatch.context() as patch:
+        patch.setattr("gsa.ops.impl.native._library", None)
+        patch.setattr("gsa.ops._registry.choose", lambda device, dtype, backend=None: ("tiled", "planted"))
+        torch.testing.assert_close(torch.export.load(file).module()(images), expected)
+
+
+@pytest.mark.parametrize("name, change", [
+    ("config.json", lambda content: content.replace(b'"neighbourhood": 3', b'"neighbourhood": 5')),
+    ("model.safetensors", lambda content: content[:-1] + bytes([content[-1] ^ 1])),
+])  # fmt: skip
+def test_an_export_that_has_changed_is_refused(run, tmp_path, name, change):
+    export(read(run[0]), tmp_path)
+    before = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(change(before))
+    assert (tmp_path / name).read_bytes() != before
+    with pytest.raises(ValueError, match="not a whole export: .* has changed; expected the digest"):
+        gsa.load(tmp_path)
+
+
+def test_a_damaged_export_is_refused(run, tmp_path):
+    export(read(run[0]), tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="not a whole export"):
+        gsa.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        gsa.load(tmp_path / "nowhere")
+
+
+def test_a_run_goes_to_the_hub_format_and_back(run, tmp_path):
+    HubNetwork.of_run(run[0]).save_pretrained(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} >= {"config.json", "model.safetensors"}
+    found = HubNetwork.from_pretrained(tmp_path)
+    images = torch.rand(2, 1, 12, 12)
+    assert torch.equal(found(images), gsa.load(run[0])(images))
+    assert found.pictures["data"] == "digits" and found.network.group.name == "R4"
+
+
+@pytest.mark.filterwarnings("ignore")  # of what wandb-workspaces stands on
+def test_a_dashboard_needs_an_entity_and_an_account(capsys, monkeypatch):
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    assert cli.main(["dashboard", "me"]) == 2
+    assert "ENTITY/PROJECT, but got 'me'" in capsys.readouterr().err
+    monkeypatch.setattr("wandb_workspaces.workspaces.Workspace.save", refuse)
+    assert cli.main(["dashboard", "me/gsa"]) == 2
+    assert "wandb did not take it: nobody is logged in" in capsys.readouterr().err
+
+
+def refuse(workspace):
+    raise wandb.errors.UsageError("nobody is logged in")
+
+
+def test_the_command_lists_networks(capsys):
+    assert cli.main(["list"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in gsa.list_models()) and "77,539 parameters" in text
+
+
+def test_the_command_predicts_the_same_for_turned_pictures(run, tmp_path, capsys):
+    raw, _ = run[1]["data"].parts["test"].first(1)
+    save_image(raw[0].repeat_interleave(3, 1).repeat_interleave(3, 2), tmp_path / "digit.png")
+    assert cli.main(["predict", str(tmp_path / "digit.png"), "--checkpoint", str(run[0])]) == 0
+    first, *turned = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{tmp_path / 'digit.png'}: ") and first.count("%") == 3
+    likeliest = first.split(": ")[1].split(",")[0]
+    assert all(line.endswith(likeliest) for line in turned[:3]) and "(not in R4)" in turned[-1]
+    (tmp_path / "text.png").write_text("no picture")
+    assert cli.main(["predict", str(tmp_path / "text.png"), "--checkpoint", str(run[0])]) == 2
+    assert "cannot be read as a picture" in capsys.readouterr().err
+
+
+def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path, capsys, monkeypatch):
+    assert cli.main(["check", "--checkpoint", str(run[0])]) == 0
+    assert "90°" in capsys.readouterr().out
+    saved = read(run[0])
+    saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1))  # planted: one pose only
+    monkeypatch.setattr(cli, "read", lambda path: saved)
+    assert cli.main(["check", "--checkpoint", str(run[0])]) == 1
+    assert "BROKEN" in capsys.readouterr().out
+
+
+def test_the_command_exports(run, tmp_path, capsys):
+    assert cli.main(["export", "--checkpoint", str(run[0]), "--to", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "config.json").read_text())["model"]["name"] == "digits_r4_sa"
+    assert cli.main(["check", "--checkpoint", str(tmp_path)]) == 0
