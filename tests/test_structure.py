@@ -17,18 +17,20 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # Each part may import from these parts of the package, and from itself.
 ARROWS = {
+    "_checks": set(),
+    "_nearest": set(),
     "groups": set(),
     "ops": set(),
     "data": {"groups"},
     "encodings": {"groups"},
     "symmetry": {"groups"},
-    "nn": {"groups", "encodings", "ops"},
-    "models": {"groups", "encodings", "nn"},
+    "nn": {"_checks", "groups", "encodings", "ops"},
+    "models": {"_checks", "_nearest", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
     "saved": {"models"},
     "training": {"saved"},  # networks and data are injected
     "report": {"groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"models", "saved", "training", "report"},
+    "runner": {"_nearest", "models", "saved", "training", "report"},
     "hub": {"models", "saved"},
     "cli": {"groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},

@@ -1,7 +1,17 @@
 """The algebra of planar symmetries and their action on pictures and features."""
 
-from gsa.groups._action import act_on_plane, is_on_grid
+from gsa.groups._action import act_on_plane, is_on_grid, sample_bilinearly
 from gsa.groups._group import Element, Group
 from gsa.groups._planar import group, mirrored, rotations, z2
 
-__all__ = ["Element", "Group", "act_on_plane", "group", "is_on_grid", "mirrored", "rotations", "z2"]
+__all__ = [
+    "Element",
+    "Group",
+    "act_on_plane",
+    "group",
+    "is_on_grid",
+    "mirrored",
+    "rotations",
+    "sample_bilinearly",
+    "z2",
+]

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["act_on_plane", "is_on_grid"]
+__all__ = ["act_on_plane", "is_on_grid", "sample_bilinearly"]
 
 
 def is_on_grid(matrix: Tensor) -> bool:
@@ -31,7 +31,8 @@ def act_on_plane(x: Tensor, matrix: Tensor) -> Tensor:
     """
     if is_on_grid(matrix):
         return _permute_pixels(x, matrix)
-    return _sample_bilinearly(x, matrix)
+    planes = x.reshape(1, -1, *x.shape[-2:])
+    return sample_bilinearly(planes, matrix[None].to(x.device)).reshape(x.shape)
 
 
 def _permute_pixels(x: Tensor, matrix: Tensor) -> Tensor:
@@ -44,15 +45,29 @@ def _permute_pixels(x: Tensor, matrix: Tensor) -> Tensor:
     return torch.rot90(x, quarter_turns, (-2, -1))
 
 
-def _sample_bilinearly(x: Tensor, matrix: Tensor) -> Tensor:
-    height, width = x.shape[-2:]
-    half_width, half_height = (width - 1) / 2, (height - 1) / 2
-    columns = torch.arange(width, device=x.device, dtype=torch.float64) - half_width
-    rows = half_height - torch.arange(height, device=x.device, dtype=torch.float64)
-    target = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # [H, W, (x, y)]
-    source = target @ matrix.to(x.device)  # g⁻¹ i = gᵀ i, written for row vectors
-    unit = torch.tensor([max(half_width, 0.5), -max(half_height, 0.5)], device=x.device, dtype=torch.float64)
-    grid = (source / unit).to(x.dtype)  # grid_sample counts −1…1 between the outer pixel centres, y downwards
-    planes = x.reshape(1, -1, height, width)
-    moved = F.grid_sample(planes, grid[None], mode="bilinear", padding_mode="zeros", align_corners=True)
-    return moved.reshape(x.shape)
+def sample_bilinearly(
+    pictures: Tensor, matrices: Tensor, frame: tuple[int, int] | None = None, zoom: float = 1.0
+) -> Tensor:
+    """Move every picture about its centre by an orthogonal matrix of its own, in one bilinear step.
+
+    Args:
+        pictures: float [N, C, H, W].
+        matrices: float64 [N, 2, 2], acting on (x, y).
+        frame: sides (H′, W′) of what comes out; those of the pictures when None.
+        zoom: how much of the frame's sides the picture's sides fill.
+
+    Returns:
+        [N, C, H′, W′], zeros from outside the picture.
+    """
+    rows, columns = frame or tuple(pictures.shape[-2:])
+    # affine_grid counts −1…1 across the frame with y downwards: there, a point of the result at (x, y) comes from
+    # g⁻¹(x, y) = (a·x − c·y, −b·x + d·y); for H ≠ W the axes are rescaled to pixels before, and back after.
+    (a, b), (c, d) = (row.unbind(-1) for row in (matrices / zoom).unbind(-2))
+    zero = torch.zeros_like(a)
+    inverse = torch.stack((a, -c * rows / columns, zero, -b * columns / rows, d, zero), dim=-1).view(-1, 2, 3)
+    inverse = inverse.to(pictures)
+    moved = []
+    for part in torch.arange(len(pictures)).split(4096):  # the grid is larger than the pictures
+        grid = F.affine_grid(inverse[part], [len(part), 1, rows, columns], align_corners=False)
+        moved.append(F.grid_sample(pictures[part], grid, mode="bilinear", padding_mode="zeros", align_corners=False))
+    return torch.cat(moved)

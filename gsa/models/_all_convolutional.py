@@ -2,15 +2,15 @@
 
 from torch import Tensor, nn
 
-from gsa import groups
+from gsa._checks import check_positive
 from gsa.groups import Group
-from gsa.models._head import pooled_logits
+from gsa.models._network import Network
 from gsa.nn import GroupConvolution, LiftingConvolution, SpatialPool
 
 __all__ = ["AllConvolutional"]
 
 
-class AllConvolutional(nn.Module):
+class AllConvolutional(Network):
     """All-CNN-C: seven 3×3 convolutions and two 1×1, batch norm and relu after each, pooled to half size twice.
 
     The original halves by strides, which pick other pixels of a turned picture; a max-pool stands in their place.
@@ -27,8 +27,11 @@ class AllConvolutional(nn.Module):
         [B, C, H, W] → [B, num_classes], for sides divisible by 4
 
     Raises:
-        ValueError: a group that is not on the grid; a size on which a pool loses exactness.
+        ValueError: a group that is not on the grid; a number that is not positive; a size on which a pool loses
+            exactness.
     """
+
+    training_only = ("input_dropout", "dropout")
 
     def __init__(
         self,
@@ -40,9 +43,9 @@ class AllConvolutional(nn.Module):
         input_dropout: float = 0.2,
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
-        self.group = groups.group(group)
-        self.num_classes = num_classes
+        super().__init__(group, in_channels, num_classes)
+        check_positive(channels=channels)
+        self.num_features = 2 * channels
         widths = (channels,) * 3 + (2 * channels,) * 5 + (num_classes,)
         layers: list[nn.Module] = [nn.Dropout(input_dropout)]
         for index, (inputs, outputs) in enumerate(zip((in_channels, *widths), widths, strict=False)):
@@ -56,12 +59,5 @@ class AllConvolutional(nn.Module):
                 layers.append(nn.Dropout(dropout))
         self.layers, self.head = nn.Sequential(*layers[:-3]), nn.Sequential(*layers[-3:])
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(images))
-
     def forward_features(self, images: Tensor) -> Tensor:
-        """The feature before the last layer: [B, C, H, W] → [B, 2·channels, |H|, H/4, W/4]."""
         return self.layers(images)
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        return pooled_logits(self.head(features), "max")

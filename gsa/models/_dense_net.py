@@ -5,9 +5,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from gsa import groups
+from gsa._checks import check_positive
 from gsa.groups import Group
-from gsa.models._head import pooled_logits
+from gsa.models._network import Network
 from gsa.nn import FeatureAttention, GroupConvolution, LiftingConvolution, SpatialPool, crop_border
 
 __all__ = ["DenseNet"]
@@ -15,7 +15,7 @@ __all__ = ["DenseNet"]
 _DILATIONS = (4, 4, 3, 2, 1)  # of the spatial attention, by block; the lifting convolution has the first
 
 
-class DenseNet(nn.Module):
+class DenseNet(Network):
     """A lifting convolution, five dense blocks of one 3×3 layer each, and a 1×1 layer with a 2×2 mean between them.
 
         block:       x ← (convolution₃(relu(norm(x))), x without its border)
@@ -34,7 +34,8 @@ class DenseNet(nn.Module):
         [B, C, H, W] → [B, num_classes], for 96×96 and other sides that are even before every pool
 
     Raises:
-        ValueError: a group that is not on the grid; unknown attention; a size on which a pool loses exactness.
+        ValueError: a group that is not on the grid; a number that is not positive; unknown attention; a size on
+            which a pool loses exactness.
     """
 
     def __init__(
@@ -47,11 +48,10 @@ class DenseNet(nn.Module):
         attention: Literal["none", "feature"] = "none",
         attention_hidden: int = 2,
     ) -> None:
-        super().__init__()
-        self.group = groups.group(group)
+        super().__init__(group, in_channels, num_classes, poses="mean")
+        check_positive(growth=growth, attention_hidden=attention_hidden)
         if attention not in ("none", "feature"):
             raise ValueError(f"attention must be 'none' or 'feature', but got {attention!r}")
-        self.num_classes = num_classes
 
         def convolution(inputs: int, outputs: int, side: int, attended_over: int = 7, dilation: int = 1) -> nn.Module:
             layer = GroupConvolution(self.group, inputs, outputs, side, bias=False)
@@ -74,19 +74,13 @@ class DenseNet(nn.Module):
                 layer = convolution(channels, channels, 1, dilation=1 if index == len(_DILATIONS) - 2 else dilation)
                 pool = SpatialPool(2, kind="average")
                 self.transitions.append(nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), layer, pool))
+        self.num_features = channels
         self.head = nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), convolution(channels, num_classes, 1, 3))
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(images))
-
     def forward_features(self, images: Tensor) -> Tensor:
-        """The feature before the head: [B, C, H, W] → [B, 6·growth, |H|, H′, W′]."""
         x = self.lifting(images)
         for index, block in enumerate(self.blocks):
             x = torch.cat([block(x), crop_border(x, 1)], dim=1)
             if index < len(self.transitions):
                 x = self.transitions[index](x)
         return x
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        return pooled_logits(self.head(features), "mean")

@@ -4,15 +4,15 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from gsa import groups
+from gsa._checks import check_positive
 from gsa.groups import Group
-from gsa.models._head import pooled_logits
+from gsa.models._network import Network
 from gsa.nn import AttentiveConvolution, GroupConvolution, LiftingConvolution, SpatialPool
 
 __all__ = ["GroupCNN"]
 
 
-class GroupCNN(nn.Module):
+class GroupCNN(Network):
     """Six 3×3 convolutions and one 4×4, without padding; batch norm and relu between; max-pool after the second.
 
     With the group Z2 it is an ordinary convolutional network. On 28×28 pictures the last map is one pixel.
@@ -32,9 +32,11 @@ class GroupCNN(nn.Module):
         [B, C, H, W] → [B, num_classes], for even sides of at least 28
 
     Raises:
-        ValueError: a group that is not on the grid; unknown attention; attention with a bias; a size on which the
-            pool loses exactness.
+        ValueError: a group that is not on the grid; a number that is not positive; unknown attention; attention with
+            a bias; a size on which the pool loses exactness.
     """
+
+    training_only = ("dropout",)
 
     def __init__(
         self,
@@ -48,13 +50,13 @@ class GroupCNN(nn.Module):
         attention: Literal["none", "full"] = "none",
         attention_reduction: int = 2,
     ) -> None:
-        super().__init__()
-        self.group = groups.group(group)
+        super().__init__(group, in_channels, num_classes)
+        check_positive(channels=channels, attention_reduction=attention_reduction)
         if attention not in ("none", "full"):
             raise ValueError(f"attention must be 'none' or 'full', but got {attention!r}")
         if attention == "full" and bias:
             raise ValueError("attentive convolutions have no bias: set bias=False")
-        self.num_classes = num_classes
+        self.num_features = channels
 
         def convolution(inputs: int, outputs: int, side: int, lifting: bool = False) -> nn.Module:
             if attention == "full":
@@ -70,12 +72,5 @@ class GroupCNN(nn.Module):
             self.layers.append(SpatialPool(2) if index == 1 else nn.Dropout(dropout))
         self.head = convolution(channels, num_classes, 4)
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(images))
-
     def forward_features(self, images: Tensor) -> Tensor:
-        """The feature before the last convolution: [B, channels, |H|, H′, W′]."""
         return self.layers(images)
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        return pooled_logits(self.head(features), "max")

@@ -1,19 +1,39 @@
 """Group self-attention networks."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from gsa import groups
+from gsa._checks import check_choice
 from gsa.groups import Group
-from gsa.models._head import pooled_logits
-from gsa.nn import AttentionBlock, LiftingSelfAttention, PointwiseLinear, SpatialPool, nearest_sizes
+from gsa.models._network import Network
+from gsa.models._stages import StagePlan
+from gsa.nn import (
+    AttentionBlock,
+    AttentionOptions,
+    LiftingSelfAttention,
+    PointwiseLinear,
+    SpatialPool,
+    nearest_sizes,
+)
 from gsa.nn import norm as make_norm
 
-__all__ = ["GSANet"]
+__all__ = ["Dropouts", "GSANet"]
 
 
-class GSANet(nn.Module):
+@dataclass(frozen=True)
+class Dropouts:
+    """Probabilities of dropping an entry: of the image, after every block's attention, after every pool."""
+
+    input_dropout: float = 0.0
+    dropout: float = 0.0
+    pool_dropout: float = 0.0
+
+
+_PLAN, _ATTENTION, _DROPOUTS = StagePlan(), AttentionOptions(head_dim=None), Dropouts()
+
+
+class GSANet(Network):
     """GSA-Net: lifting self-attention, stages of residual blocks with pooling between, an invariant head.
 
         images → lifting → [blocks → max-pool] × stages → linear → pool over pixels → pool over poses → logits
@@ -26,20 +46,12 @@ class GSANet(nn.Module):
     Args:
         group: the point group H, or its name.
         in_channels, num_classes: of the data.
-        channels: channels after the lifting layer.
-        blocks: number of residual blocks in each stage.
-        expansion: factor on the channels at each stage's first block; 1 everywhere when None.
-        crops: pixels cut from every border, for each block; 0 everywhere when None.
-        pools: window of the stride-2 max-pool after each stage (2 for even maps, 3 for odd ones), 0 for none.
-        num_heads: heads of every attention layer.
-        head_dim: channels of a head; half of the layer's output channels when None.
-        neighbourhood, window: where attention looks, as in the layers.
-        encoding: name of the positional encoding.
-        form: "summed" or "regular".
+        plan: channels, blocks, crops and pools.
+        attention: of every attention layer.
+        form: of the blocks' attention, "summed" or "regular".
         norm: "sample" (the paper's), "channel" or "batch".
         lifted_norm, block_norm: norm and swish after the lifting layer; after every block.
-        attention_dropout, value_dropout: in every attention layer, on the weights and on the values they weigh.
-        input_dropout, dropout, pool_dropout: on the image, after every block's attention, after every pool.
+        dropouts: beside those of the attention layers.
         pixels, poses: how the head pools: "sum" (the paper's; the functions of "mean", but initial logits grow with
             the number of pixels), "mean" or "max" over pixels; "max" or "mean" over poses.
         on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn" or "allow".
@@ -52,106 +64,54 @@ class GSANet(nn.Module):
         ValueError: an argument out of its range; an image size that loses exactness.
     """
 
+    training_only = ("attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout")
+
     def __init__(
         self,
         group: Group | str,
         in_channels: int = 1,
         num_classes: int = 10,
         *,
-        channels: int = 20,
-        blocks: Sequence[int] = (2, 3),
-        expansion: Sequence[int] | None = None,
-        crops: Sequence[int] | None = None,
-        pools: Sequence[int] = (2, 0),
-        num_heads: int = 9,
-        head_dim: int | None = None,
-        neighbourhood: int | None = 5,
-        window: str = "square",
-        encoding: str = "functional",
+        plan: StagePlan = _PLAN,
+        attention: AttentionOptions = _ATTENTION,
         form: str = "summed",
         norm: str = "sample",
         lifted_norm: bool = False,
         block_norm: bool = False,
-        attention_dropout: float = 0.0,
-        value_dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        dropout: float = 0.0,
-        pool_dropout: float = 0.0,
+        dropouts: Dropouts = _DROPOUTS,
         pixels: str = "mean",
         poses: str = "max",
         on_inexact: str = "raise",
     ) -> None:
-        super().__init__()
-        self.group = groups.group(group)
-        expansion = tuple(expansion or (1,) * len(blocks))
-        crops = tuple(crops or (0,) * sum(blocks))
-        _check_lengths(blocks, expansion, crops, pools)
-        _check_choice("pixels", pixels, ("sum", "mean", "max"))
-        _check_choice("poses", poses, ("max", "mean"))
-        _check_choice("on_inexact", on_inexact, ("raise", "warn", "allow"))
-        if num_classes < 1:
-            raise ValueError(f"num_classes must be positive, but got {num_classes}")
-        self.pixels, self.poses = pixels, poses
+        super().__init__(group, in_channels, num_classes, pixels, poses)
+        check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
-        self.num_classes = num_classes
-
-        def attention_options(out_channels: int) -> dict:
-            return {
-                "num_heads": num_heads,
-                "head_dim": max(out_channels // 2, 1) if head_dim is None else head_dim,
-                "neighbourhood": neighbourhood,
-                "window": window,
-                "encoding": encoding,
-                "attention_dropout": attention_dropout,
-                "value_dropout": value_dropout,
-            }
-
-        self.input_dropout = nn.Dropout(input_dropout)
-        self.lifting = LiftingSelfAttention(self.group, in_channels, channels, **attention_options(channels))
-        self.lifted = nn.Sequential(make_norm(norm, channels), nn.SiLU()) if lifted_norm else nn.Identity()
+        self.input_dropout = nn.Dropout(dropouts.input_dropout)
+        self.lifting = LiftingSelfAttention(self.group, in_channels, plan.channels, **vars(attention))
+        self.lifted = _normed(norm, plan.channels) if lifted_norm else nn.Identity()
 
         self.stages = nn.ModuleList()
-        remaining = iter(crops)
-        for count, factor, pool in zip(blocks, expansion, pools, strict=True):
+        channels = plan.channels
+        for blocks, pool in plan.stages():
             stage = nn.Sequential()
-            for index in range(count):
-                out_channels = channels * factor if index == 0 else channels
-                stage.append(
-                    AttentionBlock(
-                        self.group,
-                        channels,
-                        out_channels,
-                        crop=next(remaining),
-                        dropout=dropout,
-                        norm=norm,
-                        form=form,
-                        **attention_options(out_channels),
-                    )
-                )
-                channels = out_channels
+            for inputs, channels, crop in blocks:
+                block = AttentionBlock(self.group, inputs, channels, attention, form, crop, dropouts.dropout, norm)
+                stage.append(block)
                 if block_norm:
-                    stage.extend([make_norm(norm, channels), nn.SiLU()])
+                    stage.extend(_normed(norm, channels))
             if pool:
                 stage.append(SpatialPool(pool, stride=2, on_inexact=self.on_inexact))
-                stage.append(nn.Dropout(pool_dropout))
+                stage.append(nn.Dropout(dropouts.pool_dropout))
             self.stages.append(stage)
         self.num_features = channels
         self.head = PointwiseLinear(channels, num_classes)
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(images))
-
     def forward_features(self, images: Tensor) -> Tensor:
-        """The feature before the head: [B, C, H, W] → [B, num_features, |H|, H′, W′]."""
         self._check_size(*images.shape[-2:])
         x = self.lifted(self.lifting(self.input_dropout(images)))
         for stage in self.stages:
             x = stage(x)
         return x
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        """Classes at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes]."""
-        return pooled_logits(self.head(features), self.poses, self.pixels)
 
     def side_after(self, side: int) -> int | None:
         """The side of the feature map for an image of `side` pixels; None where exactness or the map is lost."""
@@ -177,18 +137,5 @@ class GSANet(nn.Module):
                 )
 
 
-def _check_lengths(blocks, expansion, crops, pools) -> None:
-    if not len(blocks) == len(expansion) == len(pools):
-        raise ValueError(
-            "blocks, expansion and pools need one entry a stage, "
-            f"but got {len(blocks)}, {len(expansion)} and {len(pools)}"
-        )
-    if len(crops) != sum(blocks):
-        raise ValueError(f"crops needs one entry a block ({sum(blocks)}), but got {len(crops)}")
-    if any(factor != 1 and not count for count, factor in zip(blocks, expansion, strict=True)):
-        raise ValueError(f"a stage without blocks cannot expand its channels: {blocks=}, {expansion=}")
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, but got {value!r}")
+def _normed(norm: str, channels: int) -> nn.Sequential:
+    return nn.Sequential(make_norm(norm, channels), nn.SiLU())

@@ -1,10 +1,11 @@
 """Networks by name."""
 
-import difflib
-import inspect
+from typing import Any
 
-from torch import nn
-
+from gsa._nearest import nearest
+from gsa.models._keywords import build
+from gsa.models._network import Network
+from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
 
 __all__ = ["create_model", "list_models", "preset"]
@@ -15,38 +16,33 @@ def list_models() -> list[str]:
     return list(PRESETS)
 
 
-def create_model(name: str, **overrides) -> nn.Module:
+def create_model(name: str, **overrides: Any) -> Network:
     """Build a network by name.
 
     Args:
         name: one of `list_models()`; in_channels and num_classes are those of its data set.
-        overrides: keywords of the network, such as group=, neighbourhood=, form=, num_classes=.
+        overrides: keywords of the network, such as group=, neighbourhood=, form=, num_classes=; flat, even where the
+            network takes some of them together as options.
 
     Raises:
-        ValueError: unknown name.
+        ValueError: unknown name; a value out of its range.
         TypeError: a keyword that the network does not have.
     """
-    keywords = preset(name)
+    chosen = preset(name)
+    keywords = chosen.keywords
     for keyword in overrides:
         if keyword not in keywords:
-            hint = _suggestion(keyword, keywords)
+            hint = nearest(keyword, keywords)
             raise TypeError(f"{name} has no keyword {keyword!r}{hint}; it has {list(keywords)}")
-    kind, _ = PRESETS[name]
-    return kind(**{**keywords, **overrides})
+    return build(chosen.network, keywords | overrides)
 
 
-def preset(name: str) -> dict:
-    """All keywords of a network by name, with their values.
+def preset(name: str) -> Preset:
+    """A network by name: its class, keywords, data set and recipe.
 
     Raises:
         ValueError: unknown name.
     """
     if name not in PRESETS:
-        raise ValueError(f"unknown network {name!r}{_suggestion(name, PRESETS)}; the networks are {list_models()}")
-    kind, keywords = PRESETS[name]
-    return {p.name: p.default for p in inspect.signature(kind).parameters.values()} | keywords
-
-
-def _suggestion(word: str, known) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"unknown network {name!r}{nearest(name, PRESETS)}; the networks are {list_models()}")
+    return PRESETS[name]

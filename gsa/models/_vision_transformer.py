@@ -1,13 +1,15 @@
 """A plain vision transformer, the yardstick without symmetry or locality."""
 
+import torch
 from torch import Tensor, nn
 
-from gsa import groups
+from gsa._checks import check_positive
+from gsa.models._network import Network
 
 __all__ = ["VisionTransformer"]
 
 
-class VisionTransformer(nn.Module):
+class VisionTransformer(Network):
     """torchvision's ViT, small: patches, learned absolute positions, global attention, a class token.
 
     Source: Dosovitskiy et al. 2021.
@@ -22,8 +24,11 @@ class VisionTransformer(nn.Module):
         [B, C, image_size, image_size] → [B, num_classes]
 
     Raises:
-        ValueError: pictures that do not divide into patches; channels that do not divide into heads.
+        ValueError: a number that is not positive; pictures that do not divide into patches; channels that do not divide
+            into heads.
     """
+
+    training_only = ("dropout",)
 
     def __init__(
         self,
@@ -38,24 +43,34 @@ class VisionTransformer(nn.Module):
         mlp_channels: int = 64,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__("Z2", in_channels, num_classes)
         from torchvision.models import VisionTransformer as Transformer  # takes a second to import
 
+        check_positive(
+            image_size=image_size, patch_size=patch_size, layers=layers, num_heads=num_heads, channels=channels,
+            mlp_channels=mlp_channels,
+        )  # fmt: skip
         if image_size % patch_size:
             raise ValueError(f"image_size must be divisible by patch_size, but got {image_size} and {patch_size}")
         if channels % num_heads:
             raise ValueError(f"channels must be divisible by num_heads, but got {channels} and {num_heads}")
-        self.group = groups.group("Z2")
-        self.num_classes, self.image_size = num_classes, image_size
+        self.image_size, self.num_features = image_size, channels
         self.transformer = Transformer(
             image_size, patch_size, layers, num_heads, channels, mlp_channels, dropout, num_classes=num_classes
         )
         self.transformer.conv_proj = nn.Conv2d(in_channels, channels, patch_size, stride=patch_size)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward_features(self, images: Tensor) -> Tensor:
+        """What becomes of the class token and of every patch: [B, 1 + patches, channels]."""
         if images.shape[-2:] != (self.image_size, self.image_size):
             raise ValueError(
                 f"this transformer was built for pictures of {self.image_size}×{self.image_size} pixels, but got "
                 f"{images.shape[-2]}×{images.shape[-1]}: set image_size"
             )
-        return self.transformer(images)
+        patches = self.transformer.conv_proj(images).flatten(2).transpose(1, 2)
+        token = self.transformer.class_token.expand(images.shape[0], -1, -1)
+        return self.transformer.encoder(torch.cat([token, patches], dim=1))
+
+    def forward_head(self, features: Tensor) -> Tensor:
+        """The class token to logits: [B, 1 + patches, channels] → [B, num_classes]."""
+        return self.transformer.heads(features[:, 0])

@@ -7,11 +7,13 @@ from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention
 from gsa.nn._norm import ChannelNorm, norm
+from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
 
 __all__ = [
     "AttentionBlock",
+    "AttentionOptions",
     "AttentiveConvolution",
     "ChannelNorm",
     "FeatureAttention",

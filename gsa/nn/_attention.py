@@ -9,8 +9,10 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa import encodings, groups, ops
-from gsa.encodings import Encoded, Encoding, Neighbourhood
+from gsa._checks import check_positive
+from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
+from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear
 
 __all__ = ["SelfAttention", "record_attention"]
@@ -20,46 +22,29 @@ class SelfAttention(nn.Module):
     """Multi-head self-attention over relative positions and poses; its subclasses say what goes in.
 
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
-    keys outside the picture take no part; W_o joins the heads. Arguments are described in the subclasses; form is
-    "lifting" where keys have no poses.
+    keys outside the picture take no part; W_o joins the heads.
+
+    Args:
+        group: the point group H, or its name.
+        in_channels, out_channels: C and C′.
+        form: "lifting" (of images, whose keys have no poses), "regular" or "summed".
+        options: heads, window, encoding and dropout.
     """
 
     def __init__(
-        self,
-        group: Group | str,
-        in_channels: int,
-        out_channels: int,
-        num_heads: int,
-        head_dim: int,
-        neighbourhood: int | None,
-        encoding: str | Encoding,
-        form: str,
-        attention_dropout: float,
-        value_dropout: float,
-        window: str,
+        self, group: Group | str, in_channels: int, out_channels: int, form: str, options: AttentionOptions
     ) -> None:
         super().__init__()
-        for name, value in (
-            ("in_channels", in_channels),
-            ("out_channels", out_channels),
-            ("num_heads", num_heads),
-            ("head_dim", head_dim),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, but got {value!r}")
-        for name, value in (("attention_dropout", attention_dropout), ("value_dropout", value_dropout)):
-            if not 0 <= value < 1:
-                raise ValueError(f"{name} must be a probability in [0, 1), but got {value!r}")
-
+        check_positive(in_channels=in_channels, out_channels=out_channels)
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.num_heads, self.head_dim = num_heads, head_dim
         self.form = form
-        self.attention_dropout, self.value_dropout = attention_dropout, value_dropout
-        self.neighbourhood = Neighbourhood(neighbourhood, window)
-        self.encoding = encodings.encoding(encoding, self.group, head_dim, self.neighbourhood, form)
-        self.query_key_value = PointwiseLinear(in_channels, 3 * num_heads * head_dim)
-        self.out = PointwiseLinear(num_heads * head_dim, out_channels)
+        self.num_heads, self.head_dim = options.num_heads, options.head_dim or max(out_channels // 2, 1)
+        self.attention_dropout, self.value_dropout = options.attention_dropout, options.value_dropout
+        self.neighbourhood = Neighbourhood(options.neighbourhood, options.window)
+        self.encoding = encodings.encoding(options.encoding, self.group, self.head_dim, self.neighbourhood, form)
+        self.query_key_value = PointwiseLinear(in_channels, 3 * self.num_heads * self.head_dim)
+        self.out = PointwiseLinear(self.num_heads * self.head_dim, out_channels)
 
     def forward(self, features: Tensor) -> Tensor:
         query, key, value = self._project(features)
@@ -82,14 +67,9 @@ class SelfAttention(nn.Module):
 
     def acted_encoding(self, height: int, width: int) -> Tensor:
         """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
-        poses = 1 if self.lifts else self.group.order
+        poses = 1 if self.form == "lifting" else self.group.order
         empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.head_dim)
         return self.encoding(empty, empty, empty, self.neighbourhood).spatial
-
-    @property
-    def lifts(self) -> bool:
-        """Whether it takes images, whose keys have no poses."""
-        return self.form == "lifting"
 
     @property
     def _op_form(self) -> str:
@@ -105,7 +85,7 @@ class SelfAttention(nn.Module):
         """Query, key and value: [B, heads, poses, H, W, d]."""
         self._check(features)
         features = self.encoding.embed(features)
-        if self.lifts:
+        if self.form == "lifting":
             features = features.unsqueeze(2)
         parts = self.query_key_value.in_parts(features, 3)
         return tuple(rearrange(part, "b (e d) p y x -> b e p y x d", e=self.num_heads) for part in parts)
@@ -121,7 +101,7 @@ class SelfAttention(nn.Module):
     def extra_repr(self) -> str:
         place = self.neighbourhood
         where = "global" if place.size is None else f"{place.size}×{place.size} {place.window}"
-        form = "" if self.lifts else f", {self.form}"
+        form = "" if self.form == "lifting" else f", {self.form}"
         heads = f"{self.num_heads} heads of {self.head_dim}"
         return f"{self.group.name}, {self.in_channels} → {self.out_channels}, {heads}, {where}{form}"
 

@@ -2,13 +2,15 @@
 
 from torch import Tensor, nn
 
-from gsa.encodings import Encoding
 from gsa.groups import Group
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._norm import norm as make_norm
+from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear
 
 __all__ = ["AttentionBlock", "crop_border"]
+
+_OPTIONS = AttentionOptions()
 
 
 class AttentionBlock(nn.Module):
@@ -21,11 +23,11 @@ class AttentionBlock(nn.Module):
     and swish before its first; the number of parameters is the same.
 
     Args:
-        group, in_channels, out_channels: as in `GroupSelfAttention`.
+        group, in_channels, out_channels, form: as in `GroupSelfAttention`.
+        options: of its attention.
         crop: pixels cut from every border after the attention, the same on all sides.
         dropout: probability of dropping an entry after the attention.
         norm: "channel", "sample" or "batch".
-        options: further arguments of `GroupSelfAttention`.
 
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
@@ -36,10 +38,11 @@ class AttentionBlock(nn.Module):
         group: Group | str,
         in_channels: int,
         out_channels: int,
+        options: AttentionOptions = _OPTIONS,
+        form: str = "summed",
         crop: int = 0,
         dropout: float = 0.0,
         norm: str = "sample",
-        **options: int | float | str | Encoding | None,
     ) -> None:
         super().__init__()
         if crop < 0:
@@ -48,7 +51,7 @@ class AttentionBlock(nn.Module):
         self.attention = nn.Sequential(
             make_norm(norm, in_channels),
             nn.SiLU(),
-            GroupSelfAttention(group, in_channels, out_channels, **options),
+            GroupSelfAttention(group, in_channels, out_channels, form=form, **vars(options)),
             make_norm(norm, out_channels),
             nn.SiLU(),
             nn.Dropout(dropout),

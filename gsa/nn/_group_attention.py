@@ -3,9 +3,11 @@
 from torch import Tensor
 
 from gsa import ops
+from gsa._checks import check_choice
 from gsa.encodings import Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
+from gsa.nn._options import AttentionOptions
 
 __all__ = ["GroupSelfAttention"]
 
@@ -23,14 +25,8 @@ class GroupSelfAttention(SelfAttention):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        num_heads, head_dim: number of heads and d, the channels of each.
-        neighbourhood: odd side of the window in pixels; None attends globally.
-        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
-            forms it serves.
+        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout: see `AttentionOptions`.
         form: "summed" or "regular".
-        attention_dropout: probability of dropping a weight, in training.
-        window: "square" or "disk".
-        value_dropout: probability of dropping an entry of a value, in training.
 
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H, W]
@@ -45,7 +41,7 @@ class GroupSelfAttention(SelfAttention):
         in_channels: int,
         out_channels: int,
         num_heads: int = 9,
-        head_dim: int = 10,
+        head_dim: int | None = 10,
         neighbourhood: int | None = 5,
         encoding: str | Encoding = "functional",
         form: str = "summed",
@@ -53,12 +49,11 @@ class GroupSelfAttention(SelfAttention):
         window: str = "square",
         value_dropout: float = 0.0,
     ) -> None:
-        if form not in ops.FORMS:
-            raise ValueError(f"form must be one of {ops.FORMS}, but got {form!r}")
-        super().__init__(
-            group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, form,
-            attention_dropout, value_dropout, window,
-        )  # fmt: skip
+        check_choice(ops.FORMS, form=form)
+        options = AttentionOptions(
+            num_heads, head_dim, neighbourhood, window, encoding, attention_dropout, value_dropout
+        )
+        super().__init__(group, in_channels, out_channels, form, options)
 
     def _check(self, features: Tensor) -> None:
         order = self.group.order

@@ -5,6 +5,7 @@ from torch import Tensor
 from gsa.encodings import Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
+from gsa.nn._options import AttentionOptions
 
 __all__ = ["LiftingSelfAttention"]
 
@@ -19,12 +20,7 @@ class LiftingSelfAttention(SelfAttention):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        num_heads, head_dim: number of heads and d, the channels of each.
-        neighbourhood: odd side of the window in pixels; None attends globally.
-        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module.
-        attention_dropout: probability of dropping a weight, in training.
-        window: "square" or "disk".
-        value_dropout: probability of dropping an entry of a value, in training.
+        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout: see `AttentionOptions`.
 
     Shapes:
         [B, C, H, W] → [B, C′, |H|, H, W]
@@ -39,17 +35,17 @@ class LiftingSelfAttention(SelfAttention):
         in_channels: int,
         out_channels: int,
         num_heads: int = 9,
-        head_dim: int = 10,
+        head_dim: int | None = 10,
         neighbourhood: int | None = 5,
         encoding: str | Encoding = "functional",
         attention_dropout: float = 0.0,
         window: str = "square",
         value_dropout: float = 0.0,
     ) -> None:
-        super().__init__(
-            group, in_channels, out_channels, num_heads, head_dim, neighbourhood, encoding, "lifting",
-            attention_dropout, value_dropout, window,
-        )  # fmt: skip
+        options = AttentionOptions(
+            num_heads, head_dim, neighbourhood, window, encoding, attention_dropout, value_dropout
+        )
+        super().__init__(group, in_channels, out_channels, "lifting", options)
 
     def _check(self, features: Tensor) -> None:
         if features.ndim != 4 or features.shape[1] != self.in_channels:

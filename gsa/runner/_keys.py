@@ -1,20 +1,19 @@
 """Every key and value of a configuration is looked at before anything begins."""
 
-import difflib
 import inspect
 import math
 import types
 import typing
-from collections.abc import Iterable
 from typing import Any
 
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from gsa._nearest import nearest
 from gsa.runner._schema import ConfigError, RunConfig
 
-__all__ = ["every_key", "flat", "nearest", "refuse_bad_keys"]
+__all__ = ["every_key", "flat", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 
@@ -41,14 +40,6 @@ def refuse_bad_keys(config: DictConfig) -> None:
         else:
             _check(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
     _check_ranges(plain)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The legal word that is most like another, in brackets; nothing where there are none."""
-    known = list(known)
-    ends = {known_word.rpartition(".")[2]: known_word for known_word in known}  # lr stands for optimizer.lr
-    closest = [ends[word]] if word in ends else difflib.get_close_matches(word, known, n=1, cutoff=0.0)
-    return f" (the nearest is {closest[0]!r})" if closest else ""
 
 
 def flat(node: Any, prefix: str = "") -> dict[str, Any]:

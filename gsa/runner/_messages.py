@@ -11,7 +11,8 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from gsa.runner._keys import every_key, flat, nearest
+from gsa._nearest import nearest
+from gsa.runner._keys import every_key, flat
 
 __all__ = ["explained"]
 

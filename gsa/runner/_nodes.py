@@ -2,8 +2,7 @@
 
 from hydra.core.config_store import ConfigStore
 
-from gsa.models import list_models
-from gsa.runner._shim import preset
+from gsa.models import list_models, preset
 
 __all__ = ["store_presets"]
 
@@ -18,7 +17,7 @@ def store_presets() -> None:
     store = ConfigStore.instance().store
     for name in list_models():
         chosen = preset(name)
-        keywords = {"_target_": "gsa.create_model", "name": name, **chosen.all_keywords}
+        keywords = {"_target_": "gsa.create_model", "name": name, **chosen.keywords}
         del keywords["in_channels"], keywords["num_classes"]  # those of the data
         store(group="model/keywords", name=name, node=keywords, package="model")
         brings = [{"override /data": chosen.data}, {"override /recipe": chosen.recipe}]

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import gsa
-from gsa.groups._action import _sample_bilinearly
 
 
 def test_a_quarter_turn_is_counter_clockwise_and_the_mirror_flips_left_and_right():
@@ -46,7 +45,7 @@ def test_sampling_agrees_with_the_permutation_where_both_apply():
     x = torch.rand(1, 2, 6, 6, dtype=torch.float64)
     for matrix in gsa.group("R4M").matrices:
         expected = gsa.groups.act_on_plane(x, matrix)
-        torch.testing.assert_close(_sample_bilinearly(x, matrix), expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(gsa.groups.sample_bilinearly(x, matrix[None]), expected, rtol=0, atol=1e-12)
 
 
 def test_sampled_turns_keep_direction_and_smooth_pictures():

@@ -1,12 +1,14 @@
 """Networks: presets, parameter counts, exact invariance of the logits."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
 
 import gsa
-from gsa.models import GSANet
+from gsa.encodings import KINDS
+from gsa.models import PRESETS, GSANet, Network, StagePlan, preset
 
 # Parameters of the published networks, as their public code builds them; the paper gives 44.67K, 2.99M and 205.66K.
 PUBLISHED = {
@@ -35,12 +37,18 @@ RIVALS = {
     "pcam_alpha_f_r4m_cnn": 141_221,
 }
 TRANSFORMERS = {"rotmnist_vit": "rotmnist_r4_sa", "cifar10_vit": "cifar10_z2_sa", "pcam_vit": "pcam_r4_sa"}
-SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96}
+SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96, "digits": 12}
 GRID = gsa.group("R4M")  # all eight symmetries of the pixel grid
 
 
 def count(network):
     return sum(p.numel() for p in network.parameters())
+
+
+def pictures(name, batch):
+    """As many pictures as a network by name is made for."""
+    side = SIDES[preset(name).data]
+    return torch.rand(batch, preset(name).keywords["in_channels"], side, side)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -63,8 +71,7 @@ def test_rivals_have_the_published_number_of_parameters(name):
 def test_transformers_are_of_the_size_of_their_rivals(name, rival):
     network = gsa.create_model(name).eval()
     assert abs(count(network) / count(gsa.create_model(rival)) - 1) < 0.03
-    side, channels = SIDES[name.split("_")[0]], network.transformer.conv_proj.in_channels
-    images = torch.rand(2, channels, side, side)
+    images = pictures(name, 2)
     assert network(images).shape == (2, network.num_classes)
     torch.nn.init.normal_(network.transformer.heads.head.weight)  # zeros at first
     assert min(gsa.symmetry.equivariance_error(network, images, GRID)[g] for g in range(1, 8)) > 1e-3
@@ -115,8 +122,7 @@ def test_digits_networks_keep_exactly_their_own_symmetries(name, float64):
 
 @pytest.mark.parametrize("name", RIVALS)
 def test_rivals_keep_exactly_their_own_symmetries(name, float64):
-    network, side = gsa.create_model(name), SIDES[name.split("_")[0]]
-    images = torch.rand(4, 1 if side == 28 else 3, side, side)
+    network, images = gsa.create_model(name), pictures(name, 4)
     with torch.no_grad():
         network(images)  # running statistics
     network.eval()
@@ -137,6 +143,21 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
         ("rotmnist_alpha_r4_cnn", {"bias": True}, "attentive convolutions have no bias"),
         ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
         ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
+        ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
+        ("rotmnist_r4_cnn", {"num_classes": 1.5}, "num_classes must be a positive integer, but got 1.5"),
+        ("rotmnist_r4_cnn", {"in_channels": True}, "in_channels must be a positive integer, but got True"),
+        ("rotmnist_alpha_r4_cnn", {"attention_reduction": 0}, "attention_reduction must be a positive integer"),
+        ("rotmnist_alpha_r4_cnn", {"attention_reduction": -1}, "attention_reduction must be a positive integer"),
+        ("cifar10_z2_cnn", {"channels": -3}, "channels must be a positive integer, but got -3"),
+        ("cifar10_z2_cnn", {"num_classes": 2.5}, "num_classes must be a positive integer, but got 2.5"),
+        ("pcam_r4_cnn", {"growth": 2.5}, "growth must be a positive integer, but got 2.5"),
+        ("pcam_alpha_f_r4_cnn", {"attention_hidden": 1.5}, "attention_hidden must be a positive integer, but got 1.5"),
+        ("rotmnist_vit", {"patch_size": 0}, "patch_size must be a positive integer, but got 0"),
+        ("rotmnist_vit", {"image_size": -28}, "image_size must be a positive integer, but got -28"),
+        ("rotmnist_vit", {"layers": -1}, "layers must be a positive integer, but got -1"),
+        ("rotmnist_vit", {"num_heads": 0}, "num_heads must be a positive integer, but got 0"),
+        ("rotmnist_vit", {"mlp_channels": 0}, "mlp_channels must be a positive integer, but got 0"),
+        ("rotmnist_vit", {"num_classes": 0}, "num_classes must be a positive integer, but got 0"),
         ("rotmnist_vit", {"patch_size": 5}, "divisible by patch_size, but got 28 and 5"),
         ("rotmnist_vit", {"num_heads": 5}, "divisible by num_heads, but got 32 and 5"),
     ],
@@ -146,7 +167,7 @@ def test_rivals_refuse_bad_arguments(name, options, message):
         gsa.create_model(name, **options)
 
 
-@pytest.mark.parametrize("encoding", ["fourier", "table", "rotary", "constant", "absolute"])
+@pytest.mark.parametrize("encoding", [name for name, kind in KINDS.items() if "regular" in kind.forms])
 def test_every_encoding_in_a_network(encoding, float64):
     network = gsa.create_model("digits_r4_sa", encoding=encoding, form="regular")
     errors = gsa.symmetry.equivariance_error(network, torch.rand(1, 1, 16, 16), network.group)
@@ -180,6 +201,22 @@ def test_images_that_are_not_square(float64):
     assert max(errors.values()) < 1e-10
 
 
+@pytest.mark.parametrize("name", ["rotmnist_r4_sa", *RIVALS, *TRANSFORMERS])
+def test_all_networks_have_features_and_a_head(name):
+    network, images = gsa.create_model(name).eval(), pictures(name, 1)
+    assert isinstance(network, Network)
+    features = network.forward_features(images)
+    axis = 2 if name in TRANSFORMERS else 1
+    assert features.shape[axis] == network.num_features
+    assert torch.equal(network.forward_head(features), network(images))
+
+
+def test_a_transformer_is_that_of_torchvision():
+    network, images = gsa.create_model("rotmnist_vit").eval(), pictures("rotmnist_vit", 2)
+    torch.nn.init.normal_(network.transformer.heads.head.weight)  # zeros at first
+    assert torch.equal(network(images), network.transformer(images))
+
+
 def test_features_and_head_compose_to_the_network():
     network = gsa.create_model("rotmnist_r4_sa").eval()
     images = torch.rand(2, 1, 28, 28)
@@ -211,10 +248,51 @@ def test_keywords_reach_the_network():
     assert network(torch.rand(1, 1, 28, 28)).shape == (1, 3)
 
 
+CONFIGS = Path(gsa.__file__).parent.parent / "configs"
+
+
+@pytest.mark.parametrize("name", gsa.list_models())
+def test_presets_know_their_data_recipe_and_keywords(name):
+    chosen = PRESETS[name]
+    assert chosen is preset(name)
+    for group, choice in (("data", chosen.data), ("recipe", chosen.recipe)):
+        assert (CONFIGS / group / f"{choice}.yaml").is_file(), choice
+    assert set(chosen.options) <= set(chosen.keywords)
+    assert set(chosen.training_only) == {keyword for keyword in chosen.keywords if "dropout" in keyword}
+    assert isinstance(gsa.create_model(name, **chosen.keywords), chosen.network)
+
+
+def test_keywords_of_a_network_are_flat_and_in_a_fixed_order():
+    assert list(preset("digits_r4_sa").keywords) == [
+        "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "num_heads",
+        "head_dim", "neighbourhood", "window", "encoding", "form", "norm", "lifted_norm", "block_norm",
+        "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels", "poses",
+        "on_inexact",
+    ]  # fmt: skip
+
+
+def test_recipes_are_those_of_the_tables():
+    assert preset("rotmnist_r4_sa").recipe == "rotmnist_sa" and preset("digits_r4_sa").recipe == "digits"
+    assert preset("rotmnist_z2_cnn").recipe == "rotmnist_z2_cnn" and preset("rotmnist_r4_cnn").recipe == "rotmnist_cnn"
+    assert preset("pcam_alpha_f_r4_cnn").recipe == "pcam_cnn" and preset("cifar10_vit").recipe == "vit"
+
+
+def test_what_matters_in_training_only_leaves_the_logits_alone():
+    for name in ("digits_r4_sa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "rotmnist_vit"):
+        torch.manual_seed(0)
+        plain = gsa.create_model(name).eval()
+        torch.manual_seed(0)
+        dropped = gsa.create_model(name, **dict.fromkeys(preset(name).training_only, 0.5)).eval()
+        images = pictures(name, 1)
+        assert torch.equal(plain(images), dropped(images))
+
+
 def test_unknown_keywords_and_names_are_refused_with_the_nearest():
-    with pytest.raises(TypeError, match=r"no keyword 'neighborhood' \(did you mean 'neighbourhood'\?\)"):
+    with pytest.raises(TypeError, match=r"no keyword 'neighborhood' \(the nearest is 'neighbourhood'\)"):
         gsa.create_model("rotmnist_r4_sa", neighborhood=3)
-    with pytest.raises(ValueError, match=r"unknown network 'rotmnist_r44_sa' \(did you mean 'rotmnist_r4_sa'\?\)"):
+    with pytest.raises(TypeError, match="no keyword 'plan'"):  # keywords are flat
+        gsa.create_model("rotmnist_r4_sa", plan=StagePlan())
+    with pytest.raises(ValueError, match=r"unknown network 'rotmnist_r44_sa' \(the nearest is 'rotmnist_r4_sa'\)"):
         gsa.create_model("rotmnist_r44_sa")
 
 
@@ -224,6 +302,22 @@ def test_unknown_keywords_and_names_are_refused_with_the_nearest():
         ({"crops": (1,)}, r"one entry a block \(5\), but got 1"),
         ({"pools": (2,)}, "one entry a stage, but got 2, 2 and 1"),
         ({"blocks": (0, 5), "expansion": (2, 1)}, "without blocks cannot expand"),
+        ({"blocks": (-1, 6)}, r"blocks must be a list of integers of at least 0, but got \(-1, 6\)"),
+        ({"blocks": (2.0, 3)}, r"blocks must be a list of integers of at least 0, but got \(2.0, 3\)"),
+        ({"blocks": 2}, "blocks must be a list of integers of at least 0, but got 2"),
+        ({"blocks": ()}, "one entry a stage, but got 0, 0 and 2"),
+        ({"crops": (-1, 0, 0, 0, 0)}, "crops must be a list of integers of at least 0"),
+        ({"crops": (1.5, 0, 0, 0, 0)}, "crops must be a list of integers of at least 0"),
+        ({"pools": (2.5, 0)}, "pools must be a list of integers of at least 0"),
+        ({"pools": (-2, 0)}, "pools must be a list of integers of at least 0"),
+        ({"pools": None}, "pools must be a list of integers of at least 0, but got None"),
+        ({"expansion": (0, 1)}, "expansion must be a list of integers of at least 1"),
+        ({"expansion": (1.5, 1)}, "expansion must be a list of integers of at least 1"),
+        ({"expansion": (1,)}, "one entry a stage, but got 2, 1 and 2"),
+        ({"channels": 0}, "channels must be a positive integer, but got 0"),
+        ({"num_classes": 2.5}, "num_classes must be a positive integer, but got 2.5"),
+        ({"num_classes": 0}, "num_classes must be a positive integer, but got 0"),
+        ({"attention_dropout": "half"}, "attention_dropout must be a probability"),
         ({"pixels": "median"}, "pixels must be one of"),
         ({"poses": "sum"}, "poses must be one of"),
         ({"norm": "layer"}, "norm must be one of"),

@@ -5,7 +5,15 @@ import torch
 import torch.nn.functional as F
 
 import gsa
-from gsa.nn import AttentionBlock, GroupSelfAttention, LiftingSelfAttention, SpatialPool, norm, record_attention
+from gsa.nn import (
+    AttentionBlock,
+    AttentionOptions,
+    GroupSelfAttention,
+    LiftingSelfAttention,
+    SpatialPool,
+    norm,
+    record_attention,
+)
 from gsa.symmetry import assert_equivariant
 
 
@@ -52,6 +60,31 @@ def test_the_contract_of_arguments():
 def test_arguments_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         GroupSelfAttention(**{"group": "R4", "in_channels": 4, "out_channels": 4, **options})
+
+
+def test_options_are_checked_where_they_are_made():
+    with pytest.raises(ValueError, match="num_heads must be a positive integer, but got 0"):
+        AttentionOptions(num_heads=0)
+    with pytest.raises(ValueError, match="head_dim must be a positive integer, but got 2.5"):
+        AttentionOptions(head_dim=2.5)
+    with pytest.raises(ValueError, match=r"value_dropout must be a probability in \[0, 1\), but got 'half'"):
+        AttentionOptions(value_dropout="half")
+    with pytest.raises(ValueError, match="odd number of pixels"):
+        AttentionOptions(neighbourhood=4)
+    with pytest.raises(ValueError, match="window must be one of"):
+        AttentionOptions(window="round")
+
+
+def test_without_a_head_dim_heads_have_half_of_the_output_channels():
+    assert GroupSelfAttention("R4", 6, 14, head_dim=None).head_dim == 7
+    assert LiftingSelfAttention("R4", 1, 1, head_dim=None, encoding="constant").head_dim == 1
+
+
+def test_layers_know_their_form():
+    assert LiftingSelfAttention("R4", 1, 4).form == "lifting"
+    assert [GroupSelfAttention("R4", 4, 4, form=form).form for form in gsa.ops.FORMS] == list(gsa.ops.FORMS)
+    with pytest.raises(ValueError, match="form must be one of .* but got 'lifting'"):
+        GroupSelfAttention("R4", 4, 4, form="lifting")
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 4, 6, 6), (1, 3, 5, 6, 6), (1, 3, 6, 6), (1, 4, 3, 6, 6)])
@@ -221,9 +254,8 @@ def test_pools_refuse_bad_arguments(options):
 @pytest.mark.parametrize("group", ["Z2M", "R4", "R8", "R4M"])
 def test_blocks_commute_with_the_group(group, form, kind, float64):
     group = gsa.group(group)
-    block = AttentionBlock(
-        group, 3, 4, crop=1, norm=kind, dropout=0.1, num_heads=2, head_dim=6, neighbourhood=3, form=form
-    )
+    options = AttentionOptions(num_heads=2, head_dim=6, neighbourhood=3)
+    block = AttentionBlock(group, 3, 4, options, form, crop=1, norm=kind, dropout=0.1)
     x = torch.randn(2, 3, group.order, 6, 6)
     assert block(x).shape == (2, 4, group.order, 4, 4)
     assert_equivariant(block, x, group)
@@ -242,10 +274,10 @@ def test_negative_crops_are_refused():
 
 
 @pytest.mark.parametrize("encoding", ["rotary", "fourier"])
-@pytest.mark.parametrize("lifts", [True, False])
-def test_global_attention_through_fused_kernels_equals_the_op(monkeypatch, encoding, lifts):
+@pytest.mark.parametrize("lifting", [True, False])
+def test_global_attention_through_fused_kernels_equals_the_op(monkeypatch, encoding, lifting):
     options = {"num_heads": 2, "head_dim": 4, "neighbourhood": None, "encoding": encoding}
-    if lifts:
+    if lifting:
         layer, x = LiftingSelfAttention("R4M", 3, 6, **options).double(), torch.randn(2, 3, 5, 7).double()
     else:
         layer = GroupSelfAttention("R4M", 6, 6, form="regular", **options).double()

@@ -131,7 +131,8 @@ def conjugate(layer, order, inner):
 
 
 def test_hidden_units_of_the_mlp_can_be_permuted_and_equal_ones_stay_equal():
-    block = gsa.nn.AttentionBlock("R4", 2, 4, norm="channel", num_heads=1, head_dim=6, neighbourhood=3)
+    options = gsa.nn.AttentionOptions(num_heads=1, head_dim=6, neighbourhood=3)
+    block = gsa.nn.AttentionBlock("R4", 2, 4, options, norm="channel")
     x, twin = torch.randn(1, 2, 4, 4, 4), copy.deepcopy(block)
     first, hidden_norm, last = block.mlp[2], block.mlp[3], block.mlp[5]
     order = torch.tensor([1, 0])

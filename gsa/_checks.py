@@ -1,0 +1,43 @@
+"""Arguments out of their range are refused in the same words everywhere: the rule and what was given."""
+
+from typing import Any
+
+__all__ = ["check_choice", "check_positive", "check_probability", "is_count"]
+
+
+def is_count(value: Any, least: int = 0) -> bool:
+    """Whether a value is an integer of at least `least`, and not a truth value."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def check_positive(**values: int) -> None:
+    """Refuse what is not a positive integer.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for name, value in values.items():
+        if not is_count(value, least=1):
+            raise ValueError(f"{name} must be a positive integer, but got {value!r}")
+
+
+def check_probability(**values: float) -> None:
+    """Refuse what is not a number in [0, 1).
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for name, value in values.items():
+        if not isinstance(value, int | float) or not 0 <= value < 1:
+            raise ValueError(f"{name} must be a probability in [0, 1), but got {value!r}")
+
+
+def check_choice(choices: tuple[str, ...], **values: str) -> None:
+    """Refuse what is not among the choices.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for name, value in values.items():
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {choices}, but got {value!r}")

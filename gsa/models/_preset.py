@@ -1,0 +1,36 @@
+"""A network by name, with the data and the recipe it is trained with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gsa.models._keywords import defaults
+from gsa.models._network import Network
+
+__all__ = ["Preset"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A row of a table.
+
+    Attributes:
+        network: class of the network.
+        data, recipe: what it is trained on and how, as choices of the configuration groups of these names.
+        options: keywords of the network that differ from its defaults, flat.
+    """
+
+    network: type[Network]
+    data: str
+    recipe: str
+    options: Mapping[str, Any]
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """All keywords of the network with their values, flat, as `gsa.create_model` takes them."""
+        return defaults(self.network) | self.options
+
+    @property
+    def training_only(self) -> tuple[str, ...]:
+        """Keywords that change how the network learns, but not what it computes."""
+        return self.network.training_only

@@ -1,0 +1,42 @@
+"""How attention looks: what all attention layers of a network have in common."""
+
+from dataclasses import dataclass
+
+from gsa._checks import check_positive, check_probability
+from gsa.encodings import Encoding, Neighbourhood
+
+__all__ = ["AttentionOptions"]
+
+
+@dataclass(frozen=True)
+class AttentionOptions:
+    """Heads, window, encoding and dropout of self-attention.
+
+    Args:
+        num_heads: number of heads.
+        head_dim: d, channels of a head; half of the layer's output channels when None.
+        neighbourhood: odd side of the window in pixels; None attends globally.
+        window: "square" or "disk".
+        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
+            forms it serves.
+        attention_dropout: probability of dropping a weight, in training.
+        value_dropout: probability of dropping an entry of a value, in training.
+
+    Raises:
+        ValueError: an argument out of its range.
+    """
+
+    num_heads: int = 9
+    head_dim: int | None = 10
+    neighbourhood: int | None = 5
+    window: str = "square"
+    encoding: str | Encoding = "functional"
+    attention_dropout: float = 0.0
+    value_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive(num_heads=self.num_heads)
+        if self.head_dim is not None:
+            check_positive(head_dim=self.head_dim)
+        check_probability(attention_dropout=self.attention_dropout, value_dropout=self.value_dropout)
+        Neighbourhood(self.neighbourhood, self.window)
