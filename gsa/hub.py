@@ -26,7 +26,7 @@ class HubNetwork(
 
     Args:
         name, keywords: of `gsa.create_model`.
-        pictures: what it was trained on (`gsa.saved.Pictures` as a dictionary), None if it was not.
+        pictures: what it was trained on (`gsa.saved.PictureFormat` as a dictionary), None if it was not.
 
     Shapes:
         normalised pictures [B, C, H, W] → logits [B, num_classes]

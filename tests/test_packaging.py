@@ -81,6 +81,7 @@ def test_the_wheel_brings_kernels_that_need_no_compiler(tmp_path):
     # The dependencies are those of this environment; of the package itself, only what was installed is seen.
     (packages,) = tmp_path.glob("fresh/lib/python*/site-packages")
     (packages / "dependencies.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    assert (packages / "gsa" / "py.typed").exists()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     facts = "import gsa; print(gsa.__file__, gsa.ops.backends())"

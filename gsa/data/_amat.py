@@ -1,9 +1,9 @@
 """The official RotMNIST archive: verified before it is used, parsed once into a compact cache that cannot hold code."""
 
-import io
 import os
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy
 import torch
@@ -53,7 +53,8 @@ def prepare_archive(root: Path, download: bool = False, md5: str = MD5, members:
             fetch(URL, archive, md5)
         check_digest(archive, md5)
         pictures, labels = read_archive(archive, members or MEMBERS)
-        for file, array in zip(files, (pictures.astype(numpy.float16), labels.astype(numpy.uint8)), strict=True):
+        arrays: tuple[numpy.ndarray, ...] = (pictures.astype(numpy.float16), labels.astype(numpy.uint8))
+        for file, array in zip(files, arrays, strict=True):
             part = file.with_suffix(".part")
             with part.open("wb") as stream:
                 numpy.save(stream, array, allow_pickle=False)
@@ -108,7 +109,7 @@ def read_archive(archive: Path, members: dict[str, int]) -> tuple[numpy.ndarray,
     return table[:, :-1], table[:, -1].astype(numpy.int64)
 
 
-def _read_rows(stream: io.BufferedIOBase, rows: int, where: str) -> numpy.ndarray:
+def _read_rows(stream: IO[bytes], rows: int, where: str) -> numpy.ndarray:
     table = numpy.empty((rows, 785), dtype=numpy.float32)
     count = 0
     for count, line in enumerate(stream, start=1):

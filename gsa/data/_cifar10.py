@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy
 import torch
 from filelock import FileLock
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Subset, TensorDataset
 from torchvision.datasets import CIFAR10
 
 from gsa.data._download import fetch
-from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 
 __all__ = ["CIFAR10DataModule"]
 
@@ -58,7 +58,7 @@ class CIFAR10DataModule(PictureDataModule):
                 fetch(CIFAR10.url, self.root / CIFAR10.filename, CIFAR10.tgz_md5)
                 CIFAR10(self.root, download=True)  # unpacks it
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         training, test = self._read(train=True), self._read(train=False)
         order = numpy.random.default_rng(self.split_seed).permutation(len(training))
         return {
@@ -73,7 +73,7 @@ class CIFAR10DataModule(PictureDataModule):
         except RuntimeError:
             return False
 
-    def _read(self, train: bool) -> Dataset:
+    def _read(self, train: bool) -> TensorDataset:
         try:
             files = CIFAR10(self.root, train=train)
         except RuntimeError as error:

@@ -7,9 +7,8 @@ import numpy
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
 __all__ = ["DigitsDataModule", "turned_digits"]
@@ -33,7 +32,7 @@ def turned_digits(seed: int = 0, size: int = 12) -> tuple[Tensor, Tensor]:
     pixels, labels = load_digits(return_X_y=True)
     random = numpy.random.default_rng(seed)
     order = random.permutation(len(labels))
-    angles = random.uniform(0, 2 * math.pi, len(labels))
+    angles = torch.from_numpy(random.uniform(0, 2 * math.pi, len(labels)))
     pictures = torch.from_numpy(pixels[order]).view(-1, 1, 8, 8) / 16
     return turned(pictures, angles, size, zoom=3 / 4).float().clamp(0, 1), torch.from_numpy(labels[order])
 
@@ -67,7 +66,7 @@ class DigitsDataModule(PictureDataModule):
             raise ValueError(f"size must be at least the 8 pixels of the digits, but got {size}")
         self.image_size, self.split_seed = size, split_seed
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         pictures, labels = turned_digits(self.split_seed, self.image_size)
         training = pictures[_SPLITS["train"]]
         self.mean, self.std = [training.mean().item()], [training.std().item()]

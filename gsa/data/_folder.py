@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy
-from PIL import UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Subset
 from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import pil_loader
 from torchvision.transforms import functional as F
 
-from gsa.data._pictures import PictureDataModule
+from gsa.data._pictures import LabelledPictures, PictureDataModule
 
 __all__ = ["ImageFolderDataModule"]
 
@@ -60,7 +60,7 @@ class ImageFolderDataModule(PictureDataModule):
         self.source = self.root.name
 
     @property
-    def num_classes(self) -> int:
+    def num_classes(self) -> int:  # type: ignore[override]
         """Number of folders under train."""
         return len(self._classes("train"))
 
@@ -69,7 +69,7 @@ class ImageFolderDataModule(PictureDataModule):
         """Names of the folders under train."""
         return self._classes("train")
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         classes = self._classes("train")
         named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()
         for part in named:
@@ -92,11 +92,11 @@ class ImageFolderDataModule(PictureDataModule):
             )
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
 
-    def _prepare(self, picture) -> Tensor:
+    def _prepare(self, picture: Image.Image) -> Tensor:
         return F.pil_to_tensor(F.center_crop(F.resize(picture, self.image_size), self.image_size))
 
 
-def _read(path: str):
+def _read(path: str) -> Image.Image:
     try:
         return pil_loader(path)
     except (UnidentifiedImageError, OSError) as error:

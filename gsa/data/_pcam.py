@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from torchvision.datasets import PCAM
 from torchvision.transforms.functional import pil_to_tensor
 
-from gsa.data._pictures import PictureDataModule
+from gsa.data._pictures import LabelledPictures, PictureDataModule
 
 __all__ = ["PCamDataModule"]
 
@@ -56,14 +56,14 @@ class PCamDataModule(PictureDataModule):
                 for split in ("train", "val", "test"):
                     self._open(split, download=True)
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         parts = {split: self._open(split) for split in ("train", "val", "test")}
         for name in ("train", "valid", "test"):
             stem = self.root / "pcam" / f"camelyonpatch_level_2_split_{name}"
             _check(Path(f"{stem}_x.h5"), Path(f"{stem}_y.h5"))
         return {split: _Patches(patches) for split, patches in parts.items()}
 
-    def _open(self, split: str, download: bool = False) -> Dataset:
+    def _open(self, split: str, download: bool = False) -> LabelledPictures:
         try:
             return PCAM(self.root, split=split, download=download)
         except RuntimeError as error:
@@ -78,7 +78,7 @@ class PCamDataModule(PictureDataModule):
 class _Patches(Dataset):
     """torchvision's pictures and labels, as tensors."""
 
-    def __init__(self, patches: Dataset) -> None:
+    def __init__(self, patches: LabelledPictures) -> None:
         self.patches = patches
 
     def __len__(self) -> int:

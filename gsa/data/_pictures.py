@@ -1,6 +1,7 @@
 """What every data module shares: three disjoint parts, their order, their augmentation, their checks."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import lightning
 import numpy
@@ -10,7 +11,15 @@ from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
 
-__all__ = ["EpochOrder", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
+__all__ = ["EpochOrder", "LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
+
+
+class LabelledPictures(Protocol):
+    """By index, a picture [C, H, W], float in [0, 1] or uint8, and its label: what a data set is read as."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
 
 
 class PictureDataModule(lightning.LightningDataModule):
@@ -67,10 +76,10 @@ class PictureDataModule(lightning.LightningDataModule):
         self.batch_size, self.seed, self.num_workers = batch_size, seed, num_workers
         self.augmentation = tuple(augmentation)
         self.eval_batch_size = max(batch_size, 100) if eval_batch_size is None else eval_batch_size
-        self.parts: dict[str, Dataset] = {}
+        self.parts: dict[str, NormalisedPictures] = {}
 
-    def load(self) -> dict[str, Dataset]:
-        """The three parts: datasets of (picture [C, H, W], float in [0, 1] or uint8, and label)."""
+    def load(self) -> dict[str, LabelledPictures]:
+        """The three parts, "train", "val" and "test"."""
         raise NotImplementedError
 
     def setup(self, stage: str | None = None) -> None:
@@ -135,7 +144,7 @@ class PictureDataModule(lightning.LightningDataModule):
         """
         if self.trainer is None:
             return 0, 0
-        loop = self.trainer.fit_loop
+        loop: Any = self.trainer.fit_loop
         batches = loop.epoch_loop.batch_progress.current.processed
         seen = batches * self.batch_size if batches < self.batches_per_epoch() else 0
         return loop.epoch_progress.current.processed, seen
@@ -150,7 +159,7 @@ class PictureDataModule(lightning.LightningDataModule):
         batch_size = max(self.eval_batch_size // world, 1)
         return self._loader(part, batch_size=batch_size, sampler=range(rank, len(self.parts[part]), world))
 
-    def _loader(self, part: str, **options) -> DataLoader:
+    def _loader(self, part: str, **options: Any) -> DataLoader:
         workers = self.num_workers
         return DataLoader(self.parts[part], num_workers=workers, persistent_workers=workers > 0, **options)
 
@@ -160,7 +169,7 @@ class NormalisedPictures(Dataset):
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: LabelledPictures,
         mean: Sequence[float],
         std: Sequence[float],
         augmentation: Sequence[str] = (),

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 from torchvision.datasets import MNIST
 
 from gsa.data._amat import ARCHIVE, prepare_archive, read_cache
-from gsa.data._pictures import PictureDataModule, pictures_in_memory
+from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
 __all__ = ["RotMNISTDataModule", "turned_mnist"]
@@ -46,7 +45,7 @@ def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor
         ) from error
     random = numpy.random.default_rng(seed)
     order = torch.from_numpy(random.permutation(len(train.data)))
-    angles = random.uniform(0, 2 * math.pi, 62_000)
+    angles = torch.from_numpy(random.uniform(0, 2 * math.pi, 62_000))
     pictures = torch.cat((train.data[order], test.data[:2000]))[:, None] / 255
     return turned(pictures, angles).clamp_(0, 1), torch.cat((train.targets[order], test.targets[:2000]))
 
@@ -94,7 +93,7 @@ class RotMNISTDataModule(PictureDataModule):
         if self.official:
             prepare_archive(self.root, self.download)
 
-    def load(self) -> dict[str, Dataset]:
+    def load(self) -> dict[str, LabelledPictures]:
         if self.official:
             pictures, labels = read_cache(self.root)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,7 +70,7 @@ class Group:
     def __len__(self) -> int:
         return self.order
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Element]:
         return (Element(self, g) for g in range(self.order))
 
     def act(self, x: Tensor, element: int | Element) -> Tensor:
@@ -123,7 +124,7 @@ class Group:
     def __repr__(self) -> str:
         return f"group({self.name!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[str], Group], tuple[str]]:
         from gsa.groups._planar import group
 
         return group, (self.name,)

@@ -1,16 +1,22 @@
 """What a network makes of pictures at every angle."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gsa.groups import Group
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw_angles"]
 
 
-def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: Tensor, turns: Group):
+def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: Tensor, turns: Group) -> Figure:
     """Accuracy, and the mean logits of the right and of the best wrong class, against the angle of the input.
 
     Args:

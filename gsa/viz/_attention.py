@@ -1,13 +1,20 @@
 """What one pixel attends to, in every pose."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from torch import Tensor
 
 from gsa.groups import Group
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw_attention"]
 
 
-def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], group: Group):
+def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], group: Group) -> Figure:
     """The attention of one pixel on the picture around it, one panel a pose.
 
     Args:

@@ -1,12 +1,19 @@
 """Which classes a network takes for which."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw_confusion"]
 
 
-def draw_confusion(counts: Tensor):
+def draw_confusion(counts: Tensor) -> Figure:
     """The confusion matrix, each row as shares of its class.
 
     Args:

@@ -1,13 +1,20 @@
 """Positional encodings as every pose sees them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from torch import Tensor
 
 from gsa.groups import Group
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw_encodings"]
 
 
-def draw_encodings(spatial: Tensor, group: Group, channels: int = 4):
+def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
     """The acted encodings ρ_x(h⁻¹u), one row a pose h, one column a channel.
 
     Args:

@@ -1,9 +1,16 @@
 """Equivariance errors, element by element."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["draw_errors"]
 
 
-def draw_errors(before: dict[str, dict], after: dict[str, dict]):
+def draw_errors(before: dict[str, dict], after: dict[str, dict]) -> Figure:
     """Relative equivariance error of each element before and after training, on a logarithmic axis.
 
     Args:

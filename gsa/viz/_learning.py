@@ -1,11 +1,17 @@
 """How a run went, epoch by epoch."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw_learning"]
 
 
-def draw_learning(rows: Sequence[dict[str, float]]):
+def draw_learning(rows: Sequence[dict[str, float]]) -> Figure:
     """Loss and accuracy of training and validation against the epoch.
 
     Args:

@@ -1,12 +1,18 @@
 """One picture in every pose, and what a network makes of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy
 import torch
 from torch import Tensor
 
 from gsa.groups import Group
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw_orbit"]
 
@@ -19,7 +25,7 @@ def draw_orbit(
     networks: dict[str, Callable[[Tensor], Tensor]],
     group: Group,
     channel: int = 0,
-):
+) -> Figure:
     """Draw the orbit of a picture under a group: the picture, a feature in every pose, the logits.
 
     In an equivariant layer, turning the picture turns every map and moves it to the next pose; in an invariant
