@@ -52,9 +52,9 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     plan, tables, numbers = _plan(call), _tables(call), _numbers(call)
     slices, blocks = call.slices, _blocks(plan)
     poses = spatial.shape[0] * (1 if call.regular else pose.shape[0])
-    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=call.exact)
-    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.exact)
-    spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.exact)
+    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=call.sum_dtype)
+    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.sum_dtype)
+    spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.sum_dtype)
     query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in features[1:])
     kernels = _kernels()
     kernels["queries_backward"][blocks, slices](
@@ -135,5 +135,5 @@ def _plan(call: Call) -> dict:
         "B": min(pixels, 64, triton.next_power_of_2(height * width)),
         "REGULAR": call.regular,
         "DROPOUT": call.dropout > 0,
-        "A": tl.float64 if call.exact == torch.float64 else tl.float32,
+        "A": tl.float64 if call.sum_dtype == torch.float64 else tl.float32,
     }

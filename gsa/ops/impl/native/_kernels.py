@@ -44,13 +44,13 @@ def forward(call: Call) -> Tensor:
     """The op, arguments as in `gsa.ops.attend`."""
     dtype, call = call.query.dtype, _whole(call)
     out = empty_channels_first(call.query, call.spatial.shape[0])
-    _run("forward", _arguments(call, out), call.exact)
+    _run("forward", _arguments(call, out), call.sum_dtype)
     return out.to(dtype)
 
 
 def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose; the weights are computed again."""
-    dtype, call, grad = call.query.dtype, _whole(call), grad.to(call.exact)
+    dtype, call, grad = call.query.dtype, _whole(call), grad.to(call.sum_dtype)
     gradients = (
         *(empty_channels_first(feature, feature.shape[2]) for feature in (call.query, call.key, call.value)),
         torch.empty_like(call.spatial),
@@ -60,13 +60,13 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     for name, gradient in zip(("query", "key", "value"), gradients[:3], strict=True):
         setattr(arguments, f"{name}_gradient", _feature(gradient))
     arguments.spatial_gradient, arguments.pose_gradient = (gradient.data_ptr() for gradient in gradients[3:])
-    _run("backward", arguments, call.exact)
+    _run("backward", arguments, call.sum_dtype)
     return tuple(gradient.to(dtype) for gradient in gradients)
 
 
 def _whole(call: Call) -> Call:
     """float32 for half precisions; the tables, which are small, contiguous."""
-    call = call.to(call.exact)
+    call = call.to(call.sum_dtype)
     return call._replace(**{name: getattr(call, name).contiguous() for name in ("spatial", "pose", "window")})
 
 

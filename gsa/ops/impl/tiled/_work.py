@@ -17,7 +17,7 @@ class Work:
     """The five tensors, flattened to slices, scaled and padded, and the chunks they are worked on in."""
 
     def __init__(self, call: Call) -> None:
-        call = call.to(call.exact)
+        call = call.to(call.sum_dtype)
         self.slices, self.scale = call.slices, call.query.shape[-1] ** -0.5
         self.plan = Map(*call.query.shape[3:5], *call.window.shape)
         self.query = call.query.flatten(0, 1) * self.scale
