@@ -2,7 +2,7 @@
 
 from gsa.ops._attend import attend, attention_weights
 from gsa.ops._everywhere import attend_everywhere
-from gsa.ops._registry import backends, explain, prefers_fused, use
+from gsa.ops._registry import backends, choose, explain, prefers_fused, use
 from gsa.ops._validation import FORMS
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "attend_everywhere",
     "attention_weights",
     "backends",
+    "choose",
     "explain",
     "prefers_fused",
     "use",

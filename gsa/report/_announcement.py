@@ -59,6 +59,6 @@ def _device(run: Subject) -> str:
         words.append(f"{trainer.world_size} processes")
     words.append(f"precision {trainer.precision}")
     if any(isinstance(module, SelfAttention) for module in run.network.modules()):
-        backend = ops.explain(device=device, dtype=torch.float32).partition(":")[0]
+        backend, _ = ops.choose(device, torch.float32)
         words.append(f"attention on {backend}")
     return ", ".join(words)
