@@ -5,7 +5,8 @@ from torch import Tensor, library
 
 from gsa.ops import _registry
 from gsa.ops._call import Call, Gradients
-from gsa.ops._validation import check, is_regular
+from gsa.ops._memory import noting_memory
+from gsa.ops._validation import check, check_centre, is_regular
 from gsa.ops.impl import reference
 from gsa.ops.impl._layout import channels_first, empty_channels_first
 
@@ -38,18 +39,19 @@ def attend(
         key, value: [B, heads, M, H, W, d]; M key poses.
         spatial: [P, U, V, d], the encoding of each relative position for each output pose; U and V odd, rows first.
         pose: [Q, M, d], the encoding of each pair of poses.
-        window: bool [U, V], the relative positions that take part, the centre among them.
+        window: bool [U, V], the relative positions that take part, the centre among them (on a GPU that is not
+            checked: without it a pixel may see nothing, and its output is NaN).
         form: "regular" (P = Q, output pose h is asked by query pose h) or "summed" (all query poses contribute).
         dropout: probability, on the weights of (h, m, pixel, offset) in the regular form and on
             the weights of the offsets, softmax_j, for each (h, a, pixel) in the summed form.
         seed: int64 scalar that determines the dropout mask; drawn from torch's generator when None.
-        backend: one of `gsa.ops.backends()`; None chooses.
+        backend: one of `gsa.ops.backends()`; None or "auto" chooses.
 
     Returns:
         [B, heads, P, H, W, d], in the dtype of `query`. Half precisions accumulate in float32.
 
     Raises:
-        ValueError: shapes, dtypes, form, dropout or backend that do not fit.
+        ValueError: shapes, dtypes, devices, window, form, dropout or backend that do not fit.
     """
     if seed is None:
         seed = _draw_seed(query.device, dropout)
@@ -75,6 +77,7 @@ def attention_weights(
     """
     seed = _draw_seed(query.device, 0.0)
     call = _ready(Call(query, key, key, spatial, pose, window, seed, is_regular(form), 0.0))
+    check_centre(call.window)
     weights = reference.weights(call).sum(-3)
     return weights if call.regular else weights.mean(3)
 
@@ -108,15 +111,22 @@ _ARGUMENTS = (
 )
 
 
-@library.custom_op("gsa::attend", mutates_args=(), schema=f"({_ARGUMENTS}) -> Tensor")
-def _attend(*arguments) -> Tensor:
+def _unpacked(*arguments) -> tuple[Call, str]:
+    """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
     *call, backend = arguments
     call = Call(*call)
-    with torch.autocast(call.query.device.type, enabled=False):
-        if backend == "auto":
-            backend, _ = _registry.choose(call.query.device, call.query.dtype)
-        output = _registry.get(backend).forward(call)
-    return channels_first(output)
+    if backend == "auto":
+        backend, reason = _registry.choose(call.query.device, call.query.dtype)
+        _registry.announce(backend, reason)
+    return call, backend
+
+
+@library.custom_op("gsa::attend", mutates_args=(), schema=f"({_ARGUMENTS}) -> Tensor")
+def _attend(*arguments) -> Tensor:
+    call, backend = _unpacked(*arguments)
+    check_centre(call.window)
+    with torch.autocast(call.query.device.type, enabled=False), noting_memory("forward", backend, call):
+        return channels_first(_registry.get(backend).forward(call))
 
 
 @_attend.register_fake
@@ -131,11 +141,10 @@ def _(*arguments) -> Tensor:
     schema=f"(Tensor grad, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _attend_backward(grad: Tensor, *arguments) -> Gradients:
-    *call, backend = arguments
-    call = Call(*call)
-    with torch.autocast(grad.device.type, enabled=False):
+    call, backend = _unpacked(*arguments)
+    with torch.autocast(grad.device.type, enabled=False), noting_memory("backward", backend, call):
         gradients = _registry.get(backend).backward(grad, call)
-    return *map(channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
+        return *map(channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
 
 
 @_attend_backward.register_fake

@@ -47,14 +47,14 @@ class Call(NamedTuple):
         return self.query.shape[0] * self.query.shape[1]
 
     @property
-    def exact(self) -> torch.dtype:
+    def sum_dtype(self) -> torch.dtype:
         """What sums are taken in: float64 for float64, else float32."""
         return torch.float64 if self.query.dtype == torch.float64 else torch.float32
 
-    def of(self, *tensors: Tensor) -> Call:
+    def with_tensors(self, *tensors: Tensor) -> Call:
         """The same call with these five tensors."""
         return Call(*tensors, *self[5:])
 
     def to(self, dtype: torch.dtype) -> Call:
         """The same call with its five tensors in this dtype."""
-        return self.of(*(tensor.to(dtype) for tensor in self.tensors))
+        return self.with_tensors(*(tensor.to(dtype) for tensor in self.tensors))

@@ -25,8 +25,8 @@ def slice_hash(seed: Tensor, first: int, count: int) -> Tensor:
 def element_hash(pair: Tensor, pixel: Tensor, offset: Tensor, pixels: int, offsets: int) -> Tensor:
     """fmix32((pair·pixels + pixel)·offsets + offset), broadcast: int32.
 
-    `pair` is h·(second poses) + second, where second is the key pose h̃ (regular and lifting forms) or the query
-    pose ĥ (summed form); `pixel` is y·W + x; `offset` is u·V + v in the rectangle of relative positions.
+    `pair` is h·(second poses) + second, where second is the key pose h̃ in the regular form and the query pose ĥ in
+    the summed one; `pixel` is y·W + x; `offset` is u·V + v in the rectangle of relative positions.
     """
     return mix((pair * pixels + pixel) * offsets + offset)
 

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
-from gsa.ops.impl import native, reference, tiled, triton
+from gsa.ops._call import Call, Gradients
+from gsa.ops.impl import cuda, native, reference, tiled
 
-__all__ = ["backends", "choose", "explain", "get", "prefers_fused", "use"]
+__all__ = ["advise", "announce", "backends", "choose", "explain", "get", "prefers_fused", "use"]
 
 _log = logging.getLogger("gsa.ops")
 
@@ -20,18 +22,20 @@ class Backend:
     """One way to compute the op.
 
     Attributes:
-        forward: the nine arguments of the op, without the backend's name, to the output.
-        backward: the output's gradient and the same arguments, to the gradients of the five tensors.
+        forward: a call to its output.
+        backward: the output's gradient and the call to the gradients of its five tensors.
         refusal: why it cannot serve a device and dtype; None where it can.
         summary: one line for `explain`.
         installed: whether this installation has it at all.
+        stores_scores: whether its memory grows with all score maps.
     """
 
-    forward: Callable
-    backward: Callable
+    forward: Callable[[Call], Tensor]
+    backward: Callable[[Tensor, Call], Gradients]
     refusal: Callable[[torch.device, torch.dtype], str | None]
     summary: str
     installed: Callable[[], bool] = lambda: True
+    stores_scores: bool = False
 
 
 def _serves_everything(device: torch.device, dtype: torch.dtype) -> None:
@@ -48,17 +52,21 @@ _BACKENDS = {
         native.is_built,
     ),
     "triton": Backend(
-        triton.forward,
-        triton.backward,
-        triton.refusal,
+        cuda.forward,
+        cuda.backward,
+        cuda.refusal,
         "Triton kernels on blocks of pixels, recomputed in backward; CUDA",
-        triton.is_installed,
+        cuda.is_installed,
     ),
     "tiled": Backend(
         tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"
     ),
     "reference": Backend(
-        reference.forward, reference.backward, _serves_everything, "the sums written out: slow, large, obvious"
+        reference.forward,
+        reference.backward,
+        _serves_everything,
+        "the sums written out: slow, large, obvious",
+        stores_scores=True,
     ),
 }
 
@@ -92,17 +100,27 @@ def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None)
     Raises:
         ValueError: unknown name, or a named backend that cannot serve this device and dtype.
     """
-    asked = (
-        (backend, "it was named in the call"),
-        (_forced, "gsa.ops.use(...) is in force"),
-        (os.environ.get("GSA_BACKEND"), "the environment variable GSA_BACKEND names it"),
-    )
-    for name, reason in asked:
-        if name and name != "auto":
-            refusal = get(name).refusal(device, dtype)
-            if refusal:
-                raise ValueError(f"the attention backend {name!r} cannot serve {device}, {dtype}: {refusal}")
-            return name, reason
+    asked = _asked(backend)
+    if asked is None:
+        return _automatic(device, dtype)
+    if refusal := get(asked[0]).refusal(device, dtype):
+        raise ValueError(f"the attention backend {asked[0]!r} cannot serve {device}, {dtype}: {refusal}")
+    return asked
+
+
+def _asked(backend: str | None) -> tuple[str, str] | None:
+    """The backend that has been named, and where; None where the choice is free."""
+    if backend and backend != "auto":
+        return backend, "it was named in the call"
+    if _forced:
+        return None if _forced == "auto" else (_forced, "gsa.ops.use(...) is in force")
+    named = os.environ.get("GSA_BACKEND")
+    if named and named != "auto":
+        return named, "the environment variable GSA_BACKEND names it"
+    return None
+
+
+def _automatic(device: torch.device, dtype: torch.dtype) -> tuple[str, str]:
     refusals = {name: candidate.refusal(device, dtype) for name, candidate in _BACKENDS.items()}
     name = next(name for name, refusal in refusals.items() if not refusal)
     reason = f"it is the fastest backend for {device}, {dtype}"
@@ -117,8 +135,23 @@ def prefers_fused(device: torch.device) -> bool:
 
     Not where a backend has been named, and not on a CPU with our kernels, which are as fast or faster.
     """
-    named = (_forced or os.environ.get("GSA_BACKEND") or "auto") != "auto"
-    return not named and not (device.type == "cpu" and native.is_built())
+    return _against_fused(device, None) is None
+
+
+def _against_fused(device: torch.device, backend: str | None) -> str | None:
+    if _asked(backend):
+        return "a backend has been named"
+    if device.type == "cpu" and native.is_built():
+        return "the native kernels are as fast or faster"
+    return None
+
+
+def advise(name: str, device: torch.device, dtype: torch.dtype) -> str:
+    """What to do when a backend has run out of memory."""
+    if not get(name).stores_scores:
+        return "it never stores them all, and no backend needs much less: a smaller batch does"
+    others = [other for other in backends(device, dtype) if not _BACKENDS[other].stores_scores]
+    return "it stores them all" + (f"; {others[0]!r} does not, and needs less" if others else "")
 
 
 def announce(name: str, reason: str) -> None:
@@ -131,7 +164,7 @@ def announce(name: str, reason: str) -> None:
 
 @contextmanager
 def use(backend: str) -> Iterator[None]:
-    """Force one backend for all attention called inside; "auto" lifts a choice made outside.
+    """Force one backend for all attention called inside; "auto" lifts a choice made outside or by GSA_BACKEND.
 
     Raises:
         ValueError: unknown name; a call that the backend cannot serve raises when it is made.
@@ -153,20 +186,34 @@ def explain(
     dtype: torch.dtype | None = None,
     backend: str | None = None,
 ) -> str:
-    """Which backend would be chosen, and why, and what each of the others says.
+    """Which backend would be chosen, and why, what each of the others says, and who serves global attention.
 
     Args:
         tensor: a query or feature whose device and dtype are meant; or give them by name (CPU, default dtype).
         backend: as it would be named in the call.
 
     Returns:
-        A few lines of text, the choice first.
+        A few lines of text, the choice first; where a call would raise, why, and what would be chosen automatically.
+
+    Raises:
+        ValueError: unknown name.
     """
     device = torch.device(device or (tensor.device if tensor is not None else "cpu"))
     dtype = dtype or (tensor.dtype if tensor is not None else torch.get_default_dtype())
-    name, reason = choose(device, dtype, backend)
-    lines = [f"{name}: chosen because {reason}"]
+    lines, asked = [], _asked(backend)
+    refusal = get(asked[0]).refusal(device, dtype) if asked else None
+    if refusal:
+        lines.append(f"{asked[0]}: refused; {asked[1]}, but it cannot serve {device}, {dtype}: {refusal}")
+        lines.append("{}: would be chosen automatically because {}".format(*_automatic(device, dtype)))
+    else:
+        lines.append("{}: chosen because {}".format(*(asked or _automatic(device, dtype))))
     for other, candidate in _BACKENDS.items():
         refusal = candidate.refusal(device, dtype)
         lines.append(f"  {other}: {candidate.summary}" + (f" (cannot serve: {refusal})" if refusal else ""))
+    against = _against_fused(device, backend)
+    served = "by PyTorch's fused kernels" if against is None else f"as above, not by PyTorch's fused kernels: {against}"
+    lines.append(
+        "  global attention with plain products (encodings rotary and fourier, lifting or form='regular', no attention "
+        f"dropout): {served}"
+    )
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from gsa.ops._call import Call
 
-__all__ = ["FORMS", "check", "is_regular"]
+__all__ = ["FORMS", "check", "check_centre", "is_regular"]
 
 FORMS = ("regular", "summed")
 
@@ -41,6 +41,25 @@ def check(call: Call) -> None:
         raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
     output_poses = query_poses if call.regular else spatial.shape[0]
     _expect("spatial", spatial, (output_poses, *window.shape, head_dim))
+
+    for name, tensor in zip(call._fields[1:7], call[1:7], strict=True):
+        if tensor.device != query.device:
+            raise ValueError(f"{name} must be on the device of query, {query.device}, but is on {tensor.device}")
+
+
+def check_centre(window: Tensor) -> None:
+    """The one rule on a value: asked where the op runs, not while it is traced, and only of windows on the CPU.
+
+    A GPU would have to be waited for, at every call.
+
+    Raises:
+        ValueError: the centre is left out, so that a pixel may attend to nothing.
+    """
+    centre = (window.shape[0] // 2, window.shape[1] // 2)
+    if window.device.type == "cpu" and not torch.compiler.is_compiling() and not window[centre]:
+        raise ValueError(
+            f"window must hold its centre, the pixel itself: expected True at {list(centre)}, but got False"
+        )
 
 
 def _expect(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

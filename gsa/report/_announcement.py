@@ -53,7 +53,8 @@ def _recipe(config: Any) -> str:
 def _device(run: Subject) -> str:
     """Where it runs, in which precision, and on which backend attention does."""
     device, trainer = run.trainer.strategy.root_device, run.trainer
-    words = [f"{device}, {torch.get_num_threads()} threads" if device.type == "cpu" else f"{device}"]
+    threads = torch.get_num_threads()
+    words = [f"{device}, {threads} thread{'s' if threads > 1 else ''}" if device.type == "cpu" else f"{device}"]
     if trainer.world_size > 1:
         words.append(f"{trainer.world_size} processes")
     words.append(f"precision {trainer.precision}")

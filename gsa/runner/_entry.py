@@ -53,7 +53,7 @@ class RefuseBadConfig(Callback):
         from gsa.runner._resume import finished_report
 
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
-        self.folder = Path(config.hydra.run.dir).absolute()
+        self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
         config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
         config.output_dir = str(self.folder)

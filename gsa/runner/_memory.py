@@ -9,6 +9,8 @@ from gsa.runner._build import Run
 
 __all__ = ["explaining_memory"]
 
+_SMALLER = "it is one picture at a time already; smaller pictures, or a smaller model.neighbourhood, take less"
+
 
 @contextmanager
 def explaining_memory(run: Run, doing: str) -> Iterator[None]:
@@ -26,7 +28,7 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
     except (torch.OutOfMemoryError, RuntimeError) as error:
         if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
-        validating = run.trainer.validating or run.trainer.sanity_checking
+        validating = doing == "training" and run.classifier.part == "val"
         if doing == "training" and not validating:
             size, remedy = run.data.batch_size, _for_training(run)
             what = f"data.batch_size={size}"
@@ -41,9 +43,6 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             explained.add_note(note)
         raise explained from error
-
-
-_SMALLER = "it is one picture at a time already; smaller pictures, or a smaller model.neighbourhood, take less"
 
 
 def _for_training(run: Run) -> str:

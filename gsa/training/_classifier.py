@@ -23,7 +23,12 @@ class Classifier(lightning.LightningModule):
         optimizer: parameters → optimizer.
         scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
+
+    Attributes:
+        part: "train", "val" or "test", whichever its last batch was of.
     """
+
+    part: str | None = None
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Classifier(lightning.LightningModule):
         self.confusion_counts = self.confusion.compute().cpu()  # while all processes are there
 
     def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
+        self.part = part
         images, labels = batch
         logits = self(images)
         loss = F.cross_entropy(logits, labels)

@@ -53,12 +53,12 @@ def test_head_sizes_and_orders(backend, order, head_dim):
 @pytest.mark.parametrize("backend", FAST)
 def test_many_chunks_equal_one(backend, monkeypatch):
     """Whatever a backend cuts the work into must not show."""
-    from gsa.ops.impl import tiled
+    from gsa.ops.impl.tiled import _work
 
     for map_ in ("prime sides", "global"):
         five, window, form = tensors("summed", map_)
         expected, gradients, cotangent = run(five, window, form, "reference", dropout=0.2, seed=torch.tensor(3))
-        monkeypatch.setitem(tiled._CHUNK, "cpu", 64)
+        monkeypatch.setitem(_work._CHUNK, "cpu", 64)
         actual, actual_gradients, _ = run(five, window, form, backend, cotangent, dropout=0.2, seed=torch.tensor(3))
         for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
             assert largest_error(a, b) < 1e-10

@@ -49,6 +49,19 @@ def test_argument_before_use_before_environment_before_automatic(calls, monkeypa
     assert calls == ["tiled", "reference", "tiled", "reference", "reference", "tiled"]
 
 
+def test_auto_lifts_what_was_chosen_outside_and_by_the_environment(calls, monkeypatch):
+    monkeypatch.setenv("GSA_BACKEND", "reference")
+    with ops.use("auto"):
+        attend()
+        assert ops.explain().startswith("tiled: chosen because it is the fastest")
+        with ops.use("reference"):
+            attend()
+            with ops.use("auto"):
+                attend()
+    attend()
+    assert calls == ["tiled", "reference", "tiled", "reference"]
+
+
 def test_unknown_names_are_refused_everywhere(monkeypatch):
     message = r"must be one of \('tiled', 'reference'\) or 'auto', but got 'cudnn'"
     with pytest.raises(ValueError, match=message):
@@ -69,6 +82,15 @@ def test_a_named_backend_that_cannot_serve_raises_and_the_automatic_choice_goes_
     attend()
     assert calls == ["reference"]
     assert "only on Sundays" in ops.explain()
+    refused, automatic, *_ = ops.explain(backend="tiled").splitlines()
+    assert refused == (
+        "tiled: refused; it was named in the call, but it cannot serve cpu, torch.float32: only on Sundays"
+    )
+    assert automatic.startswith("reference: would be chosen automatically because it is the fastest backend for cpu")
+    with ops.use("tiled"):
+        assert ops.explain().startswith("tiled: refused; gsa.ops.use(...) is in force, but it cannot serve cpu")
+    with pytest.raises(ValueError, match="but got 'cudnn'"):
+        ops.explain(backend="cudnn")
 
 
 def test_explain_names_choice_and_reason(monkeypatch):
@@ -78,6 +100,22 @@ def test_explain_names_choice_and_reason(monkeypatch):
         assert ops.explain().startswith("reference: chosen because gsa.ops.use(...) is in force")
     monkeypatch.setenv("GSA_BACKEND", "reference")
     assert "GSA_BACKEND" in ops.explain()
+
+
+def test_explain_says_who_serves_global_attention(monkeypatch):
+    def last(**options):
+        line = ops.explain(**options).splitlines()[-1]
+        assert line.startswith("  global attention with plain products")
+        return line.split(": ", 1)[1]
+
+    monkeypatch.setattr("gsa.ops._registry.native.is_built", lambda: False)
+    assert last() == last(device="cuda") == "by PyTorch's fused kernels"
+    assert last(backend="tiled") == "as above, not by PyTorch's fused kernels: a backend has been named"
+    with ops.use("tiled"):
+        assert last().endswith("a backend has been named")
+    monkeypatch.setattr("gsa.ops._registry.native.is_built", lambda: True)
+    assert last() == "as above, not by PyTorch's fused kernels: the native kernels are as fast or faster"
+    assert last(device="cuda") == "by PyTorch's fused kernels"
 
 
 def test_the_choice_is_logged_once(caplog, monkeypatch):

@@ -1,6 +1,7 @@
 """What is particular to the C++ kernels; that they equal the reference is tested with all backends."""
 
 import logging
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from gsa import ops
 from gsa.ops import _registry
 from gsa.ops.impl import native
+from gsa.ops.impl.native import _library
 from tests.ops.cases import CASES, tensors
 from tests.ops.test_backends import largest_error, run
 
@@ -28,9 +30,9 @@ def test_every_vector_width_equals_the_reference(monkeypatch, width):
     order = ["DEFAULT", "AVX2", "AVX512"]
     if here not in order or order.index(width) > order.index(here):
         pytest.skip(f"this CPU has {here} only")
-    library = native._load(width)
-    assert native._BUILDS.get(width, ("portable",))[0] in library._name
-    monkeypatch.setattr(native, "_library", library)
+    library = _library._load(width)
+    assert _library._BUILDS.get(width, ("portable",))[0] in library._name
+    monkeypatch.setattr(_library, "_build", library)
     for poses, map_ in CASES[::5]:
         for dropout in (0.0, 0.3):
             five, window, form = tensors(poses, map_)
@@ -76,7 +78,7 @@ def test_large_and_small_scores(scale):
 def test_without_a_build_tiled_serves_and_says_so_once(monkeypatch, caplog):
     monkeypatch.setattr(_registry, "_announced", set())
     monkeypatch.setattr(Path, "exists", lambda path: False)
-    monkeypatch.setattr(native, "_library", native._load("AVX512"))
+    monkeypatch.setattr(_library, "_build", _library._load("AVX512"))
     assert "native" not in ops.backends()
     five, window, form = tensors("regular", "square")
     with caplog.at_level(logging.INFO, logger="gsa.ops"):
@@ -89,6 +91,19 @@ def test_without_a_build_tiled_serves_and_says_so_once(monkeypatch, caplog):
     assert caplog.records[0].levelname == "WARNING"
     with pytest.raises(ValueError, match="install a C\\+\\+ compiler"):
         ops.attend(*five, window, form=form, backend="native")
+
+
+def test_every_build_depends_on_every_header():
+    """Or a change of one would leave old kernels in place."""
+    root = Path(native.__file__).parents[4]
+    modules = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    headers = {str(path.relative_to(root)) for path in Path(native.__file__).parent.glob("*.hpp")}
+    assert len(modules) == 3 and all(set(module["depends"]) == headers for module in modules)
+
+
+def test_cpp_files_stay_small():
+    for path in Path(native.__file__).parent.glob("*.?pp"):
+        assert len(path.read_text().splitlines()) <= 300, path.name
 
 
 def test_another_mask_is_noticed():

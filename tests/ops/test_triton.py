@@ -15,7 +15,7 @@ if not os.environ.get("TRITON_DEFAULT_FP_FUSION"):
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
 
 from gsa.ops._call import Call  # noqa: E402
-from gsa.ops.impl import triton as backend  # noqa: E402
+from gsa.ops.impl.cuda import _launch as backend  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ("forward", "queries_backward", "keys_backward", "spatial_backward")

@@ -25,6 +25,53 @@ def test_shapes_that_do_not_fit_are_refused(index, change, message):
         ops.attend(*arguments, form=form)
 
 
+@pytest.mark.parametrize("index, name", list(enumerate(["query", "key", "value", "spatial", "pose", "window"])))
+def test_tensors_on_different_devices_are_refused(index, name):
+    five, window, form = tensors("regular", "square")
+    arguments = [t.detach() for t in (*five, window)]
+    arguments[index] = arguments[index].to("meta")
+    message = f"{name} must be on the device of query, cpu, but is on meta"
+    if name == "query":
+        message = "key must be on the device of query, meta, but is on cpu"
+    with pytest.raises(ValueError, match=message):
+        ops.attend(*arguments, form=form)
+
+
+def test_a_seed_on_another_device_is_refused():
+    five, window, form = tensors("regular", "square")
+    with pytest.raises(ValueError, match="seed must be on the device of query, cpu, but is on meta"):
+        ops.attend(*five, window, form=form, dropout=0.1, seed=torch.tensor(0, device="meta"))
+
+
+def test_everything_on_another_device_is_served():
+    five, window, form = tensors("regular", "square")
+    output = ops.attend(*(t.detach().to("meta") for t in (*five, window)), form=form)
+    assert output.is_meta and output.shape == five[0].shape
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while compiling
+@pytest.mark.parametrize("way", ["eager", "compiled", "exported", "weights"])
+def test_a_window_without_its_centre_is_refused(way):
+    five, window, form = tensors("regular", "square")
+    five = [t.detach() for t in five]
+    query, key, _, spatial, pose = five
+    window[1, 1] = False
+
+    class Network(torch.nn.Module):
+        def forward(self, *arguments):
+            return ops.attend(*arguments, form=form)
+
+    run = Network()
+    if way == "compiled":
+        run = torch.compile(run, backend="eager", fullgraph=True)
+    elif way == "exported":
+        run = torch.export.export(run, (*five, window)).module()
+    elif way == "weights":
+        run = lambda *arguments: ops.attention_weights(query, key, spatial, pose, window, form=form)  # noqa: E731
+    with pytest.raises(ValueError, match=r"window must hold its centre.*expected True at \[1, 1\], but got False"):
+        run(*five, window)
+
+
 def test_options_out_of_range_are_refused():
     five, window, _ = tensors("regular", "square")
     with pytest.raises(ValueError, match="form must be one of"):

@@ -84,7 +84,7 @@ def test_every_experiment_can_be_built_with_both_recipes(configure, experiment):
 
 def test_the_choices_of_model_can_be_listed(configure):
     done = subprocess.run([sys.executable, str(ROOT / "train.py"), "--help"], capture_output=True, text=True)
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("model:"))
+    line = next(line for line in done.stdout.splitlines() if line.startswith("model:"))
     assert set(line.removeprefix("model: ").split(", ")) == set(gsa.list_models())
     assert "sweep" not in done.stdout.partition("== Config ==")[0]
 

@@ -25,7 +25,7 @@ SHORT = ("model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "trainer
 
 
 def command(tmp_path, *overrides):
-    return subprocess.run([sys.executable, "-c", COUNTED, *SHORT, *overrides], cwd=tmp_path, capture_output=True,
+    return subprocess.run([sys.executable, "-c", COUNTED, *overrides, *SHORT], cwd=tmp_path, capture_output=True,
                           text=True, stdin=subprocess.DEVNULL)  # fmt: skip
 
 

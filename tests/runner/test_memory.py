@@ -34,8 +34,14 @@ def test_the_allocator_of_the_cpu_is_understood(small):
     ((), "test", "while testing with data.eval_batch_size=100"),
 ])  # fmt: skip
 def test_the_remedy_fits_what_was_done(small, options, part, message):
+    def in_the_forward_pass(module):
+        module.network.register_forward_pre_hook(full)
+
     with pytest.MonkeyPatch.context() as patch, pytest.raises(MemoryError, match=message) as raised:
-        act_in(patch, 0, 0, full, part) if part != "test" else patch.setattr("gsa.training.Classifier.test_step", full)
+        if part == "test":
+            patch.setattr("gsa.training.Classifier.test_step", full)
+        else:
+            act_in(patch, 0, 0, in_the_forward_pass, part)
         train(small(*options, "trainer.max_epochs=1"))
     assert raised.value.__notes__ == ["a note of the op"]
 

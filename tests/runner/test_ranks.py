@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,27 +119,71 @@ def test_an_optuna_sweep_trains_one_configuration_on_both_ranks(tmp_path, launch
         assert rates[0] != rates[1]
 
 
-@pytest.mark.slow
-def test_a_signal_to_one_process_stops_and_saves_all(tmp_path):
-    """Planted failure of Lightning's handler: it talks to the other processes from within the signal, and hangs."""
-    run = tmp_path / "run"
-    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO, "trainer.max_epochs=500",
-               f"hydra.run.dir={run}"]  # fmt: skip
+def started(run, *options):
+    """The command, in its second epoch: (process, pids of its ranks in their order)."""
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)  # fmt: skip
     while not (run / "checkpoints" / "last.ckpt").exists():
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
-    text, _ = process.communicate(timeout=60)
-    assert process.returncode == 143 and "stopped by SIGTERM; the same command goes on with" in text
-    assert not processes_of(run)
-    assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] % 3  # in mid-epoch
+    return process, processes_of(run)[:2]  # before their data loaders'
+
+
+def failing(how, rank):
+    return tuple(f"+callbacks.fail.{key}" for key in ("_target_=tests.runner.faults.FailAt", f"{how=!s}", f"{rank=}"))
 
 
 def processes_of(run):
-    """The other processes of a run that are alive."""
-    return subprocess.run(["pgrep", "-f", f"gsa.runner.rank {run}"], capture_output=True, text=True).stdout.split()
+    """The ranks of a run and the workers of their data loaders that are alive."""
+    found = subprocess.run(["pgrep", "-f", f"gsa.runner.rank {run}"], capture_output=True, text=True).stdout
+    return sorted(map(int, found.split()))
+
+
+def wait_for_none(run, seconds):
+    start = time.monotonic()
+    while left := processes_of(run):
+        assert time.monotonic() - start < seconds, f"left: {left}"
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("told", ["parent", "rank 1", "all"])
+def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
+    """Planted failures: of Lightning's handler, which talks to other processes from within the signal, and hangs; of
+    torchrun's agent, which tells the workers of data loaders too; of a process that is told twice."""
+    run = tmp_path / "run"
+    process, ranks = started(run, "trainer.max_epochs=500", "data.num_workers=1")
+    for pid in {"parent": [process.pid], "rank 1": ranks[1:], "all": [process.pid, *ranks]}[told]:
+        os.kill(pid, number)
+    text, _ = process.communicate(timeout=60)
+    known = signal.SIGTERM if told == "rank 1" else number  # rank 0 does not know what another was told
+    assert process.returncode == 128 + known, text
+    assert f"stopped by {known.name}; the same command goes on with" in text and "Traceback" not in text
+    wait_for_none(run, 10)
+    assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] % 3  # in mid-epoch
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_all_processes_at_once(tmp_path):
+    run = tmp_path / "run"
+    process, _ = started(run, *failing("hang", rank=0), "data.num_workers=1")
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode != 0
+    wait_for_none(run, 10)
+
+
+@pytest.mark.slow
+def test_no_process_outlives_the_first(tmp_path):
+    run = tmp_path / "run"
+    process, _ = started(run, "trainer.max_epochs=500", "data.num_workers=1")
+    process.kill()
+    process.communicate(timeout=60)
+    wait_for_none(run, 10)  # workers of data loaders look every five seconds
 
 
 @pytest.mark.slow
@@ -146,21 +191,14 @@ def processes_of(run):
 @pytest.mark.parametrize("how", ["raise", "kill", "hang"])
 def test_all_processes_end_within_a_minute_when_one_fails(tmp_path, how, rank):
     run = tmp_path / "run"
-    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], "+trainer.strategy.timeout=20",
-               f"hydra.run.dir={run}", "+callbacks.fail._target_=tests.runner.faults.FailAt",
-               f"+callbacks.fail.how={how}", f"+callbacks.fail.rank={rank}"]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True)  # fmt: skip
-    while not (run / "checkpoints" / "last.ckpt").exists():
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.1)
+    process, _ = started(run, "+trainer.strategy.timeout=20", *failing(how, rank))
     start = time.monotonic()
     text, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    while processes_of(run):
-        assert time.monotonic() - start < 60, "a process is left"
-        time.sleep(0.1)
+    wait_for_none(run, 10)
     assert time.monotonic() - start < 60
-    if how == "raise":
-        assert "planted: this rank has failed" in text
+    why = {"raise": f"rank {rank} has failed: RuntimeError: planted: this rank has failed",
+           "kill": f"rank {rank} has failed: ended by SIGKILL",
+           "hang": f"rank {1 - rank} has failed: RuntimeError: .*Timed out"}[how]  # fmt: skip
+    assert re.search(why, text), text
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["epoch"] == 0

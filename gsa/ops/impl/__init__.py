@@ -1,1 +1,1 @@
-"""Implementations of the attention op; they never import one another."""
+"""Implementations of the attention op, a room each; they never import one another."""

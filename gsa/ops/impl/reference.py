@@ -15,8 +15,8 @@ __all__ = ["backward", "forward", "weights"]
 
 def forward(call: Call) -> Tensor:
     """out(i, h) = Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}(…) v(j, h̃); arguments as in `gsa.ops.attend`."""
-    if call.query.dtype != call.exact:
-        return forward(call.to(call.exact)).to(call.query.dtype)
+    if call.query.dtype != call.sum_dtype:
+        return forward(call.to(call.sum_dtype)).to(call.query.dtype)
     attention = weights(call)
     if call.dropout:
         attention = attention.masked_fill(_dropped(attention, call), 0) / (1 - call.dropout)
@@ -30,7 +30,7 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose: PyTorch's own derivative of `forward`."""
 
     def law(*tensors: Tensor) -> Tensor:
-        return forward(call.of(*tensors))
+        return forward(call.with_tensors(*tensors))
 
     _, pull_back = torch.func.vjp(law, *call.tensors)
     return tuple(gradient.contiguous() for gradient in pull_back(grad))

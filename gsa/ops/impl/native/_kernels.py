@@ -1,19 +1,15 @@
-"""CPU kernels in C++ (native.cpp), called without the GIL; float32 and float64, halves by way of float32."""
+"""How the C++ kernels are called, without the GIL; float32 and float64, halves by way of float32."""
 
 import ctypes
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from gsa.ops._call import Call, Gradients
 from gsa.ops.impl._layout import empty_channels_first
+from gsa.ops.impl.native import _library
 
-__all__ = ["backward", "forward", "is_built", "refusal"]
-
-# The same source, built for these vector widths: what torch says of this CPU → the builds it can run, best first.
-_BUILDS = {"AVX512": ("avx512", "avx2", "portable"), "AVX2": ("avx2", "portable")}
+__all__ = ["backward", "forward", "refusal"]
 
 
 class _Feature(ctypes.Structure):
@@ -21,7 +17,7 @@ class _Feature(ctypes.Structure):
 
 
 class _Arguments(ctypes.Structure):
-    """The arguments of a kernel: `struct Call` of native.cpp, field for field."""
+    """The arguments of a kernel: `struct Call` of call.hpp, field for field."""
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("batch", "heads", "queries", "keys", "outputs", "height", "width")),
@@ -35,38 +31,11 @@ class _Arguments(ctypes.Structure):
     ]
 
 
-def _load(capability: str) -> ctypes.CDLL | None:
-    """The widest build that is installed and that a CPU of this capability can run."""
-    for build in _BUILDS.get(capability, ("portable",)):
-        for suffix in EXTENSION_SUFFIXES:
-            path = Path(__file__).with_name(f"_native_{build}{suffix}")
-            if path.exists():
-                return ctypes.CDLL(str(path))
-    return None
-
-
-def _team() -> int | None:
-    """Address of GOMP_parallel in the OpenMP library that torch has loaded; None where there is none."""
-    try:
-        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
-    except (AttributeError, OSError, TypeError):
-        return None
-
-
-_library = _load(torch.backends.cpu.get_cpu_capability())
-_parallel = _team()
-
-
-def is_built() -> bool:
-    """Whether the installation found a C++ compiler."""
-    return _library is not None
-
-
 def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
     """Why the kernels cannot serve; None where they can."""
     if device.type != "cpu":
         return "it runs on the CPU only"
-    if not is_built():
+    if not _library.is_built():
         return "it was not built: install a C++ compiler (g++ or clang++) and gsa again"
     return None
 
@@ -75,13 +44,13 @@ def forward(call: Call) -> Tensor:
     """The op, arguments as in `gsa.ops.attend`."""
     dtype, call = call.query.dtype, _whole(call)
     out = empty_channels_first(call.query, call.spatial.shape[0])
-    _run("forward", _arguments(call, out), call.exact)
+    _run("forward", _arguments(call, out), call.sum_dtype)
     return out.to(dtype)
 
 
 def backward(grad: Tensor, call: Call) -> Gradients:
     """Gradients of query, key, value, spatial and pose; the weights are computed again."""
-    dtype, call, grad = call.query.dtype, _whole(call), grad.to(call.exact)
+    dtype, call, grad = call.query.dtype, _whole(call), grad.to(call.sum_dtype)
     gradients = (
         *(empty_channels_first(feature, feature.shape[2]) for feature in (call.query, call.key, call.value)),
         torch.empty_like(call.spatial),
@@ -91,13 +60,13 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     for name, gradient in zip(("query", "key", "value"), gradients[:3], strict=True):
         setattr(arguments, f"{name}_gradient", _feature(gradient))
     arguments.spatial_gradient, arguments.pose_gradient = (gradient.data_ptr() for gradient in gradients[3:])
-    _run("backward", arguments, call.exact)
+    _run("backward", arguments, call.sum_dtype)
     return tuple(gradient.to(dtype) for gradient in gradients)
 
 
 def _whole(call: Call) -> Call:
     """float32 for half precisions; the tables, which are small, contiguous."""
-    call = call.to(call.exact)
+    call = call.to(call.sum_dtype)
     return call._replace(**{name: getattr(call, name).contiguous() for name in ("spatial", "pose", "window")})
 
 
@@ -116,11 +85,10 @@ def _arguments(call: Call, out: Tensor) -> _Arguments:
         setattr(arguments, name, _feature(feature))
     for name in ("spatial", "pose", "window"):
         setattr(arguments, name, getattr(call, name).data_ptr())
-    arguments.dropout, arguments.seed, arguments.team = call.dropout, int(call.seed), _parallel
+    arguments.dropout, arguments.seed, arguments.team = call.dropout, int(call.seed), _library.parallel
     return arguments
 
 
 def _run(direction: str, arguments: _Arguments, dtype: torch.dtype) -> None:
-    kernel = getattr(_library, f"gsa_{direction}_{'double' if dtype == torch.float64 else 'float'}")
-    if kernel(ctypes.byref(arguments)):
+    if _library.kernel(direction, dtype)(ctypes.byref(arguments)):
         raise MemoryError(f"not enough memory for the {direction} pass of attention")

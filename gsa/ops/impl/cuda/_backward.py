@@ -1,9 +1,9 @@
-"""The CUDA kernels of the op's gradients; their letters are explained in _triton_parts.py."""
+"""The CUDA kernels of the op's gradients; their letters are explained in _parts.py."""
 
 import triton
 import triton.language as tl
 
-from gsa.ops.impl._triton_parts import alive, inner, moved, online, rows, single, slice_of, tile
+from gsa.ops.impl.cuda._parts import alive, inner, moved, online, rows, single, slice_of, tile
 
 __all__ = ["keys_backward", "queries_backward", "spatial_backward"]
 

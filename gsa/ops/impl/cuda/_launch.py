@@ -1,4 +1,4 @@
-"""CUDA kernels in Triton (_triton_*.py): float32, bfloat16 and float16 with float32 sums; float64 in float64."""
+"""How the Triton kernels are launched: float32, bfloat16 and float16 with float32 sums; float64 in float64."""
 
 import os
 from functools import cache
@@ -52,9 +52,9 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     plan, tables, numbers = _plan(call), _tables(call), _numbers(call)
     slices, blocks = call.slices, _blocks(plan)
     poses = spatial.shape[0] * (1 if call.regular else pose.shape[0])
-    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=call.exact)
-    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.exact)
-    spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.exact)
+    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=call.sum_dtype)
+    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.sum_dtype)
+    spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.sum_dtype)
     query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in features[1:])
     kernels = _kernels()
     kernels["queries_backward"][blocks, slices](
@@ -75,10 +75,9 @@ def backward(grad: Tensor, call: Call) -> Gradients:
 @cache
 def _kernels() -> dict:
     """Imported when first needed: Triton may not be there."""
-    from gsa.ops.impl import _triton_backward as backward
-    from gsa.ops.impl import _triton_forward as forward
+    from gsa.ops.impl.cuda import _backward, _forward
 
-    kernels = (forward.forward, backward.queries_backward, backward.keys_backward, backward.spatial_backward)
+    kernels = (_forward.forward, _backward.queries_backward, _backward.keys_backward, _backward.spatial_backward)
     return {kernel.fn.__name__: kernel for kernel in kernels}
 
 
@@ -136,5 +135,5 @@ def _plan(call: Call) -> dict:
         "B": min(pixels, 64, triton.next_power_of_2(height * width)),
         "REGULAR": call.regular,
         "DROPOUT": call.dropout > 0,
-        "A": tl.float64 if call.exact == torch.float64 else tl.float32,
+        "A": tl.float64 if call.sum_dtype == torch.float64 else tl.float32,
     }

@@ -1,0 +1,49 @@
+// The mask of attention dropout.
+
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "call.hpp"
+#include "vectors.hpp"
+
+namespace {
+
+template <class H>
+inline H fmix32(H x) {  // MurmurHash3, Appleby
+    x ^= x >> 16;
+    x *= 0x85EBCA6Bu;
+    x ^= x >> 13;
+    x *= 0xC2B2AE35u;
+    return x ^ (x >> 16);
+}
+
+// The mask of gsa/ops/_dropout.py: 0 where the low 31 bits of fmix32(element ^ slice) are below p·2³¹, else 1/(1 − p).
+template <class T>
+struct Dropout {
+    std::uint32_t seed, pixels, offsets, limit, slice = 0;
+    T kept;
+    bool on;
+
+    explicit Dropout(const Call& call)
+        : seed(static_cast<std::uint32_t>(call.seed)),
+          pixels(static_cast<std::uint32_t>(call.height * call.width)),
+          offsets(static_cast<std::uint32_t>(call.rows * call.columns)),
+          limit(static_cast<std::uint32_t>(std::nearbyint(call.dropout * 2147483648.0))),
+          kept(static_cast<T>(1 / (1 - call.dropout))),
+          on(call.dropout > 0) {}
+
+    void enter(Index number) { slice = fmix32(seed ^ fmix32(static_cast<std::uint32_t>(number + 1))); }
+
+    [[gnu::always_inline]] Lanes<T> operator()(Index pair, const std::uint32_t* pixel, Index offset) const {
+        typename Of<T>::Hash place;
+        std::memcpy(&place, pixel, sizeof place);
+        place = (place + static_cast<std::uint32_t>(pair) * pixels) * offsets + static_cast<std::uint32_t>(offset);
+        const auto low = (fmix32(fmix32(place) ^ slice) & 0x7FFFFFFFu) < limit;
+        return __builtin_convertvector(low, typename Of<T>::Whole) ? Lanes<T>{} : all(kept);
+    }
+};
+
+}  // namespace

@@ -1,0 +1,78 @@
+// Blocks of queries, and the planes they stand in: what is the same for all slices.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "call.hpp"
+#include "vectors.hpp"
+
+namespace {
+
+struct Neighbour {
+    Index offset;  // u·V + v
+    Index shift;   // from a query to this key, in its plane
+};
+
+// As many neighbouring queries as a vector has lanes; the last lanes may be no queries.
+struct Block {
+    Index start;                         // place of the first in its plane
+    std::vector<Neighbour> neighbours;   // the relative positions at which any of them sees a key
+};
+
+// What is the same for all slices: places, blocks, what is visible.
+template <class T>
+struct Layout {
+    static constexpr int L = Of<T>::count;
+    Index stride, top, plane;
+    std::vector<Block> blocks;
+    std::vector<T> visible;                    // plane of 0, and −∞ outside the picture
+    std::vector<T> query_here;                 // plane of 1 where a query is, else 0
+    std::vector<std::uint32_t> pixel;          // plane of y·W + x
+    Index most_neighbours = 0;
+
+    Index place(Index y, Index x) const { return (y + top) * stride + (stride - width_) + x; }
+
+    explicit Layout(const Call& call) : width_(call.width) {
+        const Index half_u = call.rows / 2, half_v = call.columns / 2;
+        stride = call.width + half_v;  // the border between two rows serves both
+        top = half_u;
+        plane = (call.height + 2 * half_u) * stride + half_v + L;
+        visible.assign(plane, -std::numeric_limits<T>::infinity());
+        query_here.assign(plane, T(0));
+        pixel.assign(plane, 0);
+        for (Index y = 0; y < call.height; ++y)
+            for (Index x = 0; x < call.width; ++x) {
+                visible[place(y, x)] = T(0);
+                query_here[place(y, x)] = T(1);
+                pixel[place(y, x)] = static_cast<std::uint32_t>(y * call.width + x);
+            }
+        Index next = 0;
+        for (Index y = 0; y < call.height; ++y)
+            for (Index x = 0; x < call.width; ++x)
+                if (place(y, x) >= next) {
+                    blocks.push_back({place(y, x), {}});
+                    next = place(y, x) + L;
+                }
+        for (Block& block : blocks) {
+            for (Index u = 0; u < call.rows; ++u)
+                for (Index v = 0; v < call.columns; ++v) {
+                    if (!call.window[u * call.columns + v]) continue;
+                    const Index shift = (u - half_u) * stride + v - half_v;
+                    bool seen = false;
+                    for (int lane = 0; lane < L; ++lane)
+                        seen |= query_here[block.start + lane] != 0 && query_here[block.start + lane + shift] != 0;
+                    if (seen) block.neighbours.push_back({u * call.columns + v, shift});
+                }
+            most_neighbours = std::max<Index>(most_neighbours, block.neighbours.size());
+        }
+    }
+
+   private:
+    Index width_;
+};
+
+}  // namespace

@@ -1,0 +1,108 @@
+// Vectors of neighbouring pixels, as wide as the build.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
+namespace {
+
+template <class T>
+struct Of;
+
+template <>
+struct Of<float> {
+    typedef float Lanes __attribute__((vector_size(VECTOR_BYTES)));
+    typedef std::int32_t Whole __attribute__((vector_size(VECTOR_BYTES)));
+    typedef std::uint32_t Hash __attribute__((vector_size(VECTOR_BYTES)));
+    static constexpr int count = VECTOR_BYTES / 4;
+};
+
+template <>
+struct Of<double> {
+    typedef double Lanes __attribute__((vector_size(VECTOR_BYTES)));
+    typedef std::int64_t Whole __attribute__((vector_size(VECTOR_BYTES)));
+    typedef std::uint32_t Hash __attribute__((vector_size(VECTOR_BYTES / 2)));
+    static constexpr int count = VECTOR_BYTES / 8;
+};
+
+template <class T>
+using Lanes = typename Of<T>::Lanes;
+
+template <class T>
+inline Lanes<T> load(const T* from) {
+    Lanes<T> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+
+template <class T>
+inline void store(T* to, Lanes<T> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+template <class T>
+inline Lanes<T> all(T x) {
+    return x - Lanes<T>{};
+}
+
+template <class V>
+inline V larger(V a, V b) {
+    return a < b ? b : a;
+}
+
+template <class T>
+inline T sum(Lanes<T> x) {
+    T total = 0;
+    for (int lane = 0; lane < Of<T>::count; ++lane) total += x[lane];
+    return total;
+}
+
+// exp(x) for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
+// 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: the polynomial of Cephes' expf (Moshier); double: Taylor's, to r¹³.
+[[gnu::always_inline]] inline Lanes<float> exponential(Lanes<float> x) {
+    using V = Lanes<float>;
+    const V least = all(-87.0f);
+    const V y = x < least ? least : x;
+    const V shifted = y * 1.44269504f + 12582912.0f;
+    const V n = shifted - 12582912.0f;
+    const V r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    V p = all(1.9875691500e-4f);
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + (r + 1.0f);
+    typedef Of<float>::Whole I;
+    const I power = ((I)shifted << 23) + 0x3F800000;
+    const V result = p * (V)power;
+    return x < least ? V{} : result;
+}
+
+[[gnu::always_inline]] inline Lanes<double> exponential(Lanes<double> x) {
+    using V = Lanes<double>;
+    const V least = all(-708.0);
+    const V y = x < least ? least : x;
+    const V shifted = y * 1.4426950408889634 + 6755399441055744.0;
+    const V n = shifted - 6755399441055744.0;
+    const V r = (y - n * 6.93147180369123816490e-1) - n * 1.90821492927058770002e-10;
+    V p = all(1.0 / 6227020800.0);
+    for (const double c : {479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0})
+        p = p * r + 1.0 / c;
+    p = p * (r * r) + (r + 1.0);
+    typedef Of<double>::Whole I;
+    const I power = ((I)shifted << 52) + 0x3FF0000000000000;
+    const V result = p * (V)power;
+    return x < least ? V{} : result;
+}
+
+}  // namespace

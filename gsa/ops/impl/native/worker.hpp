@@ -1,0 +1,217 @@
+// One worker: its memory, the way of a slice through it, and what both forms share.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "buffer.hpp"
+#include "call.hpp"
+#include "dropout.hpp"
+#include "layout.hpp"
+#include "products.hpp"
+#include "vectors.hpp"
+
+namespace {
+
+constexpr Index TILE = 4;  // query poses at a time
+
+// A number that the compiler knows, or (N = 0) one that it does not.
+template <Index N>
+struct Count {
+    explicit Count(Index) {}
+    constexpr operator Index() const { return N; }
+};
+
+template <>
+struct Count<0> {
+    const Index n;
+    explicit Count(Index n) : n(n) {}
+    operator Index() const { return n; }
+};
+
+// Serves one slice after another with memory of its own. N: query, key and output poses where they are equal and the
+// kernels have been compiled for their number, else 0.
+template <class T, Index N>
+class Worker {
+    using V = Lanes<T>;
+    using Tile = Count<std::min(N, TILE)>;
+    static constexpr int L = Of<T>::count;
+
+    const Call& call;
+    const Layout<T>& layout;
+    const Count<N> Q, M, P;
+    const Index d, UV;
+    const T scale;
+    const Numbers<T> spatial, pose;
+    Dropout<T> dropout;
+    Buffer<T> query, key, value, grad, key_gradient, value_gradient, result;
+    Buffer<V> query_block, grad_block, query_sum, out_sum, inner, outer, inner_gradient, outer_gradient, mixed, rest;
+    Buffer<V> dropped, spatial_lanes, pose_lanes;
+
+    Index per_tile_outer() const { return call.regular ? 1 : P; }
+
+   public:
+    using Number = T;
+
+    Worker(const Call& c, const Layout<T>& l, bool backward)
+        : call(c), layout(l), Q(c.queries), M(c.keys), P(c.outputs), d(c.channels), UV(c.rows * c.columns),
+          scale(static_cast<T>(1 / std::sqrt(static_cast<double>(c.channels)))),
+          spatial{static_cast<const T*>(c.spatial), UV * d, 1},
+          pose{static_cast<const T*>(c.pose), M * d, 1},
+          dropout(c),
+          query(Q * d * l.plane), key(M * d * l.plane), value(M * d * l.plane),
+          grad(backward ? P * d * l.plane : 0),
+          key_gradient(backward ? M * d * l.plane : 0), value_gradient(backward ? M * d * l.plane : 0),
+          result((backward ? Q : P) * d * l.plane),
+          query_block(TILE * d), grad_block(P * d), query_sum(TILE * d), out_sum(P * d),
+          inner(l.most_neighbours * TILE * M), outer(l.most_neighbours * TILE * per_tile_outer()),
+          inner_gradient(backward ? l.most_neighbours * TILE * M : 0),
+          outer_gradient(backward ? l.most_neighbours * TILE * per_tile_outer() : 0),
+          mixed(l.most_neighbours * TILE * (d + 1)), rest((2 * P + M + TILE + d) * TILE),
+          dropped(dropout.on ? l.most_neighbours * TILE * (c.regular ? M : P) : 0),
+          spatial_lanes(backward ? P * UV * d : 0), pose_lanes(backward ? Q * M * d : 0) {}
+
+    void forward(Index slice) {
+        enter(slice);
+        for (const Block& block : layout.blocks) {
+            for (Index i = 0; i < P * d; ++i) out_sum.data()[i] = V{};
+            for (Index first = 0; first < Q; first += TILE) {
+                const Tile tile{std::min(TILE, Q - first)};
+                take(query, block, first, tile, query_block);
+                call.regular ? forward_regular(block, first, tile) : forward_summed(block, first, tile);
+            }
+            give(out_sum, P, result, block);
+        }
+        unpack(result, call.out, P, slice, T(1));
+    }
+
+    void backward(Index slice, T* spatial_part, T* pose_part) {
+        enter(slice);
+        pack(call.out, grad, P, slice, T(1));
+        key_gradient.clear();
+        value_gradient.clear();
+        spatial_lanes.clear();
+        pose_lanes.clear();
+        for (const Block& block : layout.blocks) {
+            take(grad, block, 0, P, grad_block);
+            for (Index first = 0; first < Q; first += TILE) {
+                const Tile tile{std::min(TILE, Q - first)};
+                take(query, block, first, tile, query_block);
+                for (Index i = 0; i < tile * d; ++i) query_sum.data()[i] = V{};
+                call.regular ? backward_regular(block, first, tile) : backward_summed(block, first, tile);
+                give(query_sum, tile, result, block, first);
+            }
+        }
+        unpack(result, call.query_gradient, Q, slice, scale);
+        unpack(key_gradient, call.key_gradient, M, slice, T(1));
+        unpack(value_gradient, call.value_gradient, M, slice, T(1));
+        for (Index i = 0; i < P * UV * d; ++i) spatial_part[i] = sum<T>(spatial_lanes.data()[i]);
+        for (Index i = 0; i < Q * M * d; ++i) pose_part[i] = sum<T>(pose_lanes.data()[i]);
+    }
+
+   private:
+    // ---------------------------------------------------------------- planes
+
+    void enter(Index slice) {
+        pack(call.query, query, Q, slice, scale);
+        pack(call.key, key, M, slice, T(1));
+        pack(call.value, value, M, slice, T(1));
+        dropout.enter(slice);
+    }
+
+    static T* at(const Feature& f, Index b, Index e) {
+        return static_cast<T*>(f.data) + b * f.strides[0] + e * f.strides[1];
+    }
+
+    void pack(const Feature& from, const Buffer<T>& to, Index poses, Index slice, T factor) const {
+        const T* base = at(from, slice / call.heads, slice % call.heads);
+        for (Index p = 0; p < poses; ++p)
+            for (Index c = 0; c < d; ++c)
+                for (Index y = 0; y < call.height; ++y) {
+                    const T* row = base + p * from.strides[2] + y * from.strides[3] + c * from.strides[5];
+                    T* target = to.data() + (p * d + c) * layout.plane + layout.place(y, 0);
+                    for (Index x = 0; x < call.width; ++x) target[x] = row[x * from.strides[4]] * factor;
+                }
+    }
+
+    void unpack(const Buffer<T>& from, const Feature& to, Index poses, Index slice, T factor) const {
+        T* base = at(to, slice / call.heads, slice % call.heads);
+        for (Index p = 0; p < poses; ++p)
+            for (Index c = 0; c < d; ++c)
+                for (Index y = 0; y < call.height; ++y) {
+                    T* row = base + p * to.strides[2] + y * to.strides[3] + c * to.strides[5];
+                    const T* source = from.data() + (p * d + c) * layout.plane + layout.place(y, 0);
+                    for (Index x = 0; x < call.width; ++x) row[x * to.strides[4]] = source[x] * factor;
+                }
+    }
+
+    Planes<T> planes(const Buffer<T>& of, Index place) const { return {of.data() + place, d * layout.plane, layout.plane}; }
+
+    Planes<T> vectors(const Buffer<V>& of) const { return {reinterpret_cast<T*>(of.data()), d * L, L}; }
+
+    void take(const Buffer<T>& from, const Block& block, Index first, Index poses, const Buffer<V>& to) const {
+        const Planes<T> source = planes(from, block.start).from(first);
+        for (Index p = 0; p < poses; ++p)
+            for (Index c = 0; c < d; ++c) to.data()[p * d + c] = source(p, c);
+    }
+
+    // Vectors of a block to planes. What lies behind the last query is overwritten by the next block, or never read.
+    void give(const Buffer<V>& from, Index poses, const Buffer<T>& to, const Block& block, Index first = 0) const {
+        const Planes<T> target = planes(to, block.start).from(first);
+        for (Index p = 0; p < poses; ++p)
+            for (Index c = 0; c < d; ++c) target.put(p, c, from.data()[p * d + c]);
+    }
+
+    V seen(const Block& block, const Neighbour& near) const { return load(layout.visible.data() + block.start + near.shift); }
+
+    // 1/x in the lanes that are queries, 0 in the others.
+    V reciprocal(V x, const Block& block) const {
+        const V here = load(layout.query_here.data() + block.start);
+        return here > V{} ? 1 / x : V{};
+    }
+
+    V kept(Index pair, const Block& block, const Neighbour& near) const {
+        return dropout(pair, layout.pixel.data() + block.start, near.offset);
+    }
+
+    Numbers<T> encoding(const Neighbour& near) const { return {spatial.base + near.offset * d, spatial.pose, 1}; }
+
+    // q(a)·pose(a, m) for the poses of a tile: constant over a block's keys.
+    void pose_scores(Index first, Tile tile, const Matrix<T>& to) const {
+        for (Index a = 0; a < tile; ++a)
+            dot<T>(vectors(query_block).from(a), 1, Numbers<T>{pose.base + (first + a) * pose.pose, d, 1}, M, d, to.from(a, 0));
+    }
+
+    static constexpr T lowest = std::numeric_limits<T>::lowest();
+
+    // What is kept of neighbour n for a tile: (query, key pose), (output, query pose), Σ_m w(a, m) v(m), Σ_m w(a, m).
+    Matrix<T> keyed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * M, M, 1}; }
+    Matrix<T> posed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * P, TILE, 1}; }
+    Planes<T> mixture(Index n) const { return {reinterpret_cast<T*>(mixed.data() + n * TILE * (d + 1)), d * L, L}; }
+    V* normalisers(Index n) const { return mixed.data() + n * TILE * (d + 1) + TILE * d; }
+
+    // From Σ_j ds(a, m): its share in the gradients of the queries and of the pose encodings.
+    void pose_gradients(Index first, Tile tile, const Matrix<T>& pose_sum) {
+        const Planes<T> q = vectors(query_block), dq = vectors(query_sum);
+        for (Index a = 0; a < tile; ++a) {
+            mix<T>(pose_sum.from(a, 0).transposed(), Numbers<T>{pose.base + (first + a) * pose.pose, d, 1}, M, dq.from(a), 1, d);
+            mix<T>(pose_sum.from(a, 0), q.from(a), 1, vectors(pose_lanes).from((first + a) * M), M, d);
+        }
+    }
+
+    // The regular form: regular.hpp.
+    void regular_weights(const Block& block, Index first, Tile tile, V* normaliser);
+    void spatial_scores(const Planes<T>& q, const Neighbour& near, Index first, Tile tile, V* to) const;
+    void forward_regular(const Block& block, Index first, Tile tile);
+    void backward_regular(const Block& block, Index first, Tile tile);
+
+    // The summed form: summed.hpp.
+    void summed_weights(const Block& block, Index first, Tile tile, const Matrix<T>& total);
+    void mix_poses(const Block& block, std::size_t n, Tile tile);
+    void forward_summed(const Block& block, Index first, Tile tile);
+    void backward_summed(const Block& block, Index first, Tile tile);
+};
+
+}  // namespace
