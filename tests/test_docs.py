@@ -13,7 +13,7 @@ import gsa
 
 GSA = Path(gsa.__file__).parent
 ROOT = GSA.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = {*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")} - {ROOT / "CHANGELOG.md"}  # which tells of what was
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 
 
@@ -40,7 +40,8 @@ def test_every_module_has_a_page(tmp_path):
 
 
 def missing(text: str) -> set[str]:
-    """Names gsa.… in a text that lead nowhere."""
+    """Names gsa.… in a text that lead nowhere; but for configurations, which may be of what is still to be written."""
+    text = re.sub(r"```yaml\n.*?```", "", text, flags=re.S)
     names = set(re.findall(r"\bgsa(?:\.[A-Za-z_]\w*)+", text))
     return {name for name in names if not _is_there(name)}
 
