@@ -14,7 +14,7 @@ import torch
 import gsa
 from gsa.runner import ConfigError, train
 from gsa.saved import read_checkpoint
-from tests.data.test_folder import write_pictures
+from tests.data.test_image_folder import write_pictures
 from tests.data.test_pcam import write_pcam
 
 ROOT = Path(gsa.__file__).parent.parent
