@@ -38,8 +38,10 @@ def build(folder: Path, *modules: str) -> None:
     pdoc.render.configure(
         docformat="google", template_directory=HERE / "template", footer_text=f"gsa {gsa.__version__}", search=True
     )
-    for module in modules:
-        importlib.import_module(module)  # here, because pdoc imports with fewer things allowed
+    for name in modules:
+        module = importlib.import_module(name)  # here, because pdoc imports with fewer things allowed
+        for public in getattr(module, "__all__", ()):
+            setattr(module, public, getattr(module, public))  # some are imported when they are asked for
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         pdoc.pdoc(*(module for module in modules if not _is_listed(module, modules)), output_directory=folder)
