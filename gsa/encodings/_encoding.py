@@ -59,6 +59,9 @@ class Encoding(nn.Module):
     keeps: frozenset[str] = frozenset({"permutations", "translations", "poses"})
     has_products: bool = False
     makes_poses_heads: bool = False
+    relative_pose: Tensor
+    inverse_matrices: Tensor
+    __call__: Callable[..., Encoded]
 
     def __init__(self, group: Group, head_dim: int, lifting: bool | None = None) -> None:
         super().__init__()
@@ -130,7 +133,7 @@ class Encoding(nn.Module):
         """h⁻¹u for every pose h and every offset u: [..., 2] -> [|H|, ..., 2]."""
         return torch.einsum("pij,...j->p...i", self.inverse_matrices.to(offsets.dtype), offsets)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True):
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Every cast or move rebuilds the group's tables, so that no precision is lost for good."""
         super()._apply(fn, recurse)
         group = self.group
@@ -160,7 +163,7 @@ class AdditiveEncoding(Encoding):
         self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, pose_dim or head_dim))
 
     @classmethod
-    def of_layer(cls, group, head_dim, neighbourhood, form):
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
         return cls(group, head_dim, lifting=form == "lifting")
 
     def spatial(self, offsets: Tensor) -> Tensor:
@@ -174,7 +177,7 @@ class AdditiveEncoding(Encoding):
         vectors = self.pose_vectors[self.relative_pose]
         return nn.functional.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
 
-    def forward(self, query, key, value, neighbourhood):
-        offsets = neighbourhood.offsets(*query.shape[-3:-1], like=self.inverse_matrices)
-        spatial = self.spatial(offsets)
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
+        height, width = query.shape[-3:-1]
+        spatial = self.spatial(neighbourhood.offsets(height, width, like=self.inverse_matrices))
         return Encoded(query, key, value, spatial, self.pose(query.shape[2], key.shape[2], spatial))

@@ -5,6 +5,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa.encodings._encoding import AdditiveEncoding
+from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
 __all__ = ["FourierEncoding"]
@@ -35,12 +36,15 @@ class FourierEncoding(AdditiveEncoding):
         phase = self._acted(offsets) @ self.frequencies.T
         return torch.cat((phase.cos(), phase.sin()), dim=-1) @ self.mix.T
 
-    def products(self, query, key, value, neighbourhood):
+    def products(
+        self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """q·ρ_x(h⁻¹(j − i)) = ⟨[a cos θ_i − b sin θ_i, a sin θ_i + b cos θ_i], [cos θ_j, sin θ_j]⟩.
 
         θ_i = Ωh⁻¹i and (a, b) = Wᵀq, so d′ = d + 2F.
         """
-        positions = neighbourhood.positions(*query.shape[-3:-1], like=self.inverse_matrices)
+        height, width = query.shape[-3:-1]
+        positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
         phase = (self._acted(positions) @ self.frequencies.T).to(query.dtype)
         phase = rearrange(phase, "p y x f -> p 1 1 y x f")
         cosine, sine = phase.cos(), phase.sin()
@@ -53,4 +57,5 @@ class FourierEncoding(AdditiveEncoding):
         key = key[:, None] + rearrange(pose, "p m d -> p 1 m 1 1 d")
         waves = torch.cat((cosine, sine), dim=-1).expand(*key.shape[:-1], -1)
         key, value = torch.cat((key, waves), dim=-1), value[:, None].expand_as(key)
-        return tuple(rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
+        query, key, value = (rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
+        return query, key, value

@@ -1,12 +1,14 @@
 """Phases instead of sums: rotary encoding with frequencies turned by the output pose."""
 
 import math
+from typing import Self
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
 from gsa.encodings._encoding import Encoded, Encoding
+from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
 __all__ = ["RotaryEncoding"]
@@ -45,17 +47,19 @@ class RotaryEncoding(Encoding):
         self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, head_dim))
 
     @classmethod
-    def of_layer(cls, group, head_dim, neighbourhood, form):
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
         return cls(group, head_dim, lifting=form == "lifting")
 
-    def forward(self, query, key, value, neighbourhood):
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
         """Output poses move in front of the heads: query [B, |H|·heads, 1, H, W, d], keys likewise."""
         extent = neighbourhood.extent(*query.shape[-3:-1])
         query, key, value = self.products(query, key, value, neighbourhood)
         spatial = query.new_zeros(1, *extent, self.head_dim)
         return Encoded(query, key, value, spatial, query.new_zeros(1, key.shape[2], self.head_dim))
 
-    def products(self, query, key, value, neighbourhood):
+    def products(
+        self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood
+    ) -> tuple[Tensor, Tensor, Tensor]:
         height, width = query.shape[-3:-1]
         positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
         phase = self._acted(positions) @ self.frequencies.T  # [|H|, H, W, d/2]
@@ -68,7 +72,8 @@ class RotaryEncoding(Encoding):
             key = key + rearrange(self.pose_vectors[self.relative_pose].to(key.dtype), "p m d -> p 1 m 1 1 d")
         query, key = _turn(query, phase), _turn(key, phase)
         value = value[:, None].expand_as(key)
-        return tuple(rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
+        query, key, value = (rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
+        return query, key, value
 
 
 def _turn(x: Tensor, phase: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """A free vector for each relative position on the grid."""
 
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 
@@ -41,10 +43,10 @@ class TableEncoding(AdditiveEncoding):
         self.table = nn.Parameter(torch.randn(self.side, self.side, head_dim))
 
     @classmethod
-    def of_layer(cls, group, head_dim, neighbourhood, form):
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
         return cls(group, head_dim, neighbourhood, lifting=form == "lifting")
 
-    def check_fits(self, group, head_dim, neighbourhood, form):
+    def check_fits(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> None:
         super().check_fits(group, head_dim, neighbourhood, form)
         if self.side != neighbourhood.size:
             raise ValueError(

@@ -1,5 +1,6 @@
 """What all networks share: features, then a head whose scores are pooled over pixels and poses."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -33,6 +34,7 @@ class Network(nn.Module):
     training_only: ClassVar[tuple[str, ...]] = ()
     num_features: int
     head: nn.Module
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self, group: Group | str, in_channels: int, num_classes: int, pixels: str = "mean", poses: str = "max"

@@ -28,7 +28,7 @@ class Preset:
     @property
     def keywords(self) -> dict[str, Any]:
         """All keywords of the network with their values, flat, as `gsa.create_model` takes them."""
-        return defaults(self.network) | self.options
+        return {**defaults(self.network), **self.options}
 
     @property
     def training_only(self) -> tuple[str, ...]:

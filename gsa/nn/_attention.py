@@ -1,6 +1,6 @@
 """What lifting and group self-attention share: projections, heads, encoding, the op."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -30,6 +30,8 @@ class SelfAttention(nn.Module):
         form: "lifting" (of images, whose keys have no poses), "regular" or "summed".
         options: heads, window, encoding and dropout.
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self, group: Group | str, in_channels: int, out_channels: int, form: str, options: AttentionOptions
@@ -88,11 +90,13 @@ class SelfAttention(nn.Module):
         if self.form == "lifting":
             features = features.unsqueeze(2)
         parts = self.query_key_value.in_parts(features, 3)
-        return tuple(rearrange(part, "b (e d) p y x -> b e p y x d", e=self.num_heads) for part in parts)
+        query, key, value = (rearrange(part, "b (e d) p y x -> b e p y x d", e=self.num_heads) for part in parts)
+        return query, key, value
 
     def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Encoded, Tensor]:
         """What the encoding gives `gsa.ops.attend`, and the window."""
-        window = self.neighbourhood.mask(*query.shape[-3:-1], query.device)
+        height, width = query.shape[-3:-1]
+        window = self.neighbourhood.mask(height, width, query.device)
         return self.encoding(query, key, value, self.neighbourhood), window
 
     def _check(self, features: Tensor) -> None:
@@ -119,7 +123,7 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     maps: dict[str, Tensor] = {}
 
-    def hook(name: str):
+    def hook(name: str) -> Callable[[SelfAttention, tuple[Tensor, ...]], None]:
         def record(layer: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
             with torch.no_grad():
                 maps[name] = layer.attention(inputs[0])

@@ -1,6 +1,7 @@
 """Attentive group convolutions: every summand is weighed by the place, pose and channel it comes from."""
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +40,9 @@ class AttentiveConvolution(nn.Module):
     Raises:
         ValueError: a group that is not on the grid; a size that is not positive; an even attention_size.
     """
+
+    relative: Tensor
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,
@@ -124,6 +128,8 @@ class FeatureAttention(nn.Module):
         ValueError: a group that is not on the grid; a size that is not positive; an even attention_size.
     """
 
+    __call__: Callable[..., Tensor]
+
     def __init__(
         self,
         group: Group | str,
@@ -146,7 +152,8 @@ class FeatureAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         is_image = x.ndim == 4
         features = x[:, :, None] if is_image else x
-        attended = features * torch.sigmoid(sum(self._mlp(statistic) for statistic in _over_pixels(features)))
+        mean, largest = _over_pixels(features)
+        attended = features * torch.sigmoid(self._mlp(mean) + self._mlp(largest))
         statistics = torch.cat([attended.mean(1, keepdim=True), attended.amax(1, keepdim=True)], 1)
         scores = self.spatial(statistics[:, :, 0] if is_image else statistics)
         if is_image:

@@ -1,5 +1,7 @@
 """The residual block of GSA-Nets."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from gsa.groups import Group
@@ -32,6 +34,8 @@ class AttentionBlock(nn.Module):
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Convolutions on the group: the filters are moved by every pose, by a permutation of their entries."""
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +17,8 @@ class _Convolution(nn.Module):
     """Filters of [C′, C, M, k, k] numbers, M = 1 for images and |H| for features, and their |H| moved copies."""
 
     lifting: bool
+    moved: Tensor
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self,

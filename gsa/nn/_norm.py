@@ -1,5 +1,7 @@
 """Normalisation of features on the group: statistics and gains are shared over poses."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 __all__ = ["ChannelNorm", "norm"]
@@ -11,11 +13,13 @@ class ChannelNorm(nn.LayerNorm):
     A pointwise map, so it commutes with every permutation of pixels and poses.
     """
 
+    __call__: Callable[..., Tensor]
+
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.movedim(1, -1)).movedim(-1, 1)
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[int], nn.Module]] = {
     "channel": ChannelNorm,  # every pixel and pose on its own
     "sample": lambda channels: nn.GroupNorm(1, channels),  # one mean and variance for a whole sample
     "batch": nn.BatchNorm3d,  # one for each channel, over batch, poses and pixels

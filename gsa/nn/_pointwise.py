@@ -1,6 +1,7 @@
 """One linear map of the channels, the same at every pixel and pose."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,8 @@ class PointwiseLinear(nn.Linear):
 
     Weights start as N(0, 2/C), biases at 0.
     """
+
+    __call__: Callable[..., Tensor]
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=math.sqrt(2 / self.in_features))

@@ -1,7 +1,7 @@
 """Pooling over pixels that stays exact, or says why it cannot."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -28,6 +28,8 @@ class SpatialPool(nn.Module):
     Raises:
         ValueError: a size that loses exactness, naming the nearest that do not; unknown kind or policy.
     """
+
+    __call__: Callable[..., Tensor]
 
     def __init__(
         self, kernel: int = 2, stride: int | None = None, kind: str = "max", on_inexact: str = "raise"

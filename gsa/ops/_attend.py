@@ -1,5 +1,7 @@
 """The attention op: one node for autograd, torch.compile and torch.export, every backend behind it."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, library
 
@@ -111,10 +113,9 @@ _ARGUMENTS = (
 )
 
 
-def _unpacked(*arguments) -> tuple[Call, str]:
+def _unpacked(*arguments: Any) -> tuple[Call, str]:
     """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
-    *call, backend = arguments
-    call = Call(*call)
+    call, backend = Call(*arguments[:-1]), arguments[-1]
     if backend == "auto":
         backend, reason = _registry.choose(call.query.device, call.query.dtype)
         _registry.announce(backend, reason)
@@ -122,7 +123,7 @@ def _unpacked(*arguments) -> tuple[Call, str]:
 
 
 @library.custom_op("gsa::attend", mutates_args=(), schema=f"({_ARGUMENTS}) -> Tensor")
-def _attend(*arguments) -> Tensor:
+def _attend(*arguments: Any) -> Tensor:
     call, backend = _unpacked(*arguments)
     check_centre(call.window)
     with torch.autocast(call.query.device.type, enabled=False), noting_memory("forward", backend, call):
@@ -130,7 +131,7 @@ def _attend(*arguments) -> Tensor:
 
 
 @_attend.register_fake
-def _(*arguments) -> Tensor:
+def _(*arguments: Any) -> Tensor:
     call = Call(*arguments[:-1])
     return empty_channels_first(call.query, call.spatial.shape[0])
 
@@ -140,40 +141,40 @@ def _(*arguments) -> Tensor:
     mutates_args=(),
     schema=f"(Tensor grad, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
-def _attend_backward(grad: Tensor, *arguments) -> Gradients:
+def _attend_backward(grad: Tensor, *arguments: Any) -> Gradients:
     call, backend = _unpacked(*arguments)
     with torch.autocast(grad.device.type, enabled=False), noting_memory("backward", backend, call):
         gradients = _registry.get(backend).backward(grad, call)
-        return *map(channels_first, gradients[:3]), *(gradient.contiguous() for gradient in gradients[3:])
+        query, key, value = (channels_first(gradient) for gradient in gradients[:3])
+        return query, key, value, gradients[3].contiguous(), gradients[4].contiguous()
 
 
 @_attend_backward.register_fake
-def _(grad: Tensor, *arguments) -> Gradients:
-    features, tables = arguments[:3], arguments[3:5]
-    return (
-        *(empty_channels_first(feature, feature.shape[2]) for feature in features),
-        *(torch.empty_like(table, memory_format=torch.contiguous_format) for table in tables),
-    )
+def _(grad: Tensor, *arguments: Any) -> Gradients:
+    call = Call(*arguments[:-1])
+    query, key, value = (empty_channels_first(x, x.shape[2]) for x in (call.query, call.key, call.value))
+    spatial, pose = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (call.spatial, call.pose))
+    return query, key, value, spatial, pose
 
 
-def _save_inputs(ctx, inputs, output) -> None:
+def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     *tensors, ctx.regular, ctx.dropout, ctx.backend = inputs
     ctx.save_for_backward(*tensors)
 
 
-def _differentiate(ctx, grad: Tensor):
+def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.regular, ctx.dropout, ctx.backend)
     return (*gradients, None, None, None, None, None)
 
 
-def _differentiate_twice(ctx, *grads: Tensor):
+def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
     """Second derivatives, of whatever backend, come from the reference."""
     *tensors, window, seed = ctx.saved_tensors
     with torch.enable_grad():
         tensors = [t.detach().requires_grad_() for t in tensors]
-        grad, *inputs = tensors
-        output = reference.forward(Call(*inputs, window, seed, ctx.regular, ctx.dropout))
-        first = torch.autograd.grad(output, inputs, grad, create_graph=True)
+        grad, query, key, value, spatial, pose = tensors
+        call = Call(query, key, value, spatial, pose, window, seed, ctx.regular, ctx.dropout)
+        first = torch.autograd.grad(reference.forward(call), call.tensors, grad, create_graph=True)
         second = torch.autograd.grad(first, tensors, grads, allow_unused=True)
     return (*second, None, None, None, None, None)
 

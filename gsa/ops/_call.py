@@ -51,9 +51,9 @@ class Call(NamedTuple):
         """What sums are taken in: float64 for float64, else float32."""
         return torch.float64 if self.query.dtype == torch.float64 else torch.float32
 
-    def with_tensors(self, *tensors: Tensor) -> Call:
+    def with_tensors(self, query: Tensor, key: Tensor, value: Tensor, spatial: Tensor, pose: Tensor) -> Call:
         """The same call with these five tensors."""
-        return Call(*tensors, *self[5:])
+        return Call(query, key, value, spatial, pose, *self[5:])
 
     def to(self, dtype: torch.dtype) -> Call:
         """The same call with its five tensors in this dtype."""

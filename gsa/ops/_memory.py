@@ -40,7 +40,7 @@ def _note(direction: str, backend: str, call: Call) -> str:
     )
 
 
-def _size(count: int) -> str:
+def _size(count: float) -> str:
     """Bytes, to three figures."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5:

@@ -125,7 +125,7 @@ def _automatic(device: torch.device, dtype: torch.dtype) -> tuple[str, str]:
     name = next(name for name, refusal in refusals.items() if not refusal)
     reason = f"it is the fastest backend for {device}, {dtype}"
     missed = {"cpu": "native", "cuda": "triton"}.get(device.type)
-    if refusals.get(missed):
+    if missed and refusals.get(missed):
         reason += f"; {missed}{_MISSED}{refusals[missed]}"
     return name, reason
 
@@ -201,8 +201,7 @@ def explain(
     device = torch.device(device or (tensor.device if tensor is not None else "cpu"))
     dtype = dtype or (tensor.dtype if tensor is not None else torch.get_default_dtype())
     lines, asked = [], _asked(backend)
-    refusal = get(asked[0]).refusal(device, dtype) if asked else None
-    if refusal:
+    if asked and (refusal := get(asked[0]).refusal(device, dtype)):
         lines.append(f"{asked[0]}: refused; {asked[1]}, but it cannot serve {device}, {dtype}: {refusal}")
         lines.append("{}: would be chosen automatically because {}".format(*_automatic(device, dtype)))
     else:

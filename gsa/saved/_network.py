@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from gsa.models import create_model
+from gsa.models import Network, create_model
 from gsa.saved._checkpoint import read_checkpoint
 from gsa.saved._export_files import is_export, read_export
 
@@ -39,7 +39,8 @@ class PictureFormat:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "PictureFormat":
         """From plain values, as files hold them."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+        plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**plain)
 
     def normalise(self, pictures: Tensor) -> Tensor:
         """[..., C, H, W] in [0, 1] → what the network is given."""
@@ -51,12 +52,12 @@ class PictureFormat:
 class Saved:
     """A trained network, the keywords of `create_model` it was built with, and the pictures it knows."""
 
-    network: nn.Module
+    network: Network
     model: dict[str, Any]
     pictures: PictureFormat
 
 
-def load(path: str | os.PathLike[str]) -> nn.Module:
+def load(path: str | os.PathLike[str]) -> Network:
     """A trained network in eval mode; it takes pictures as `read(path).pictures.normalise` makes them.
 
     Args:

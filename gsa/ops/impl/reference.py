@@ -33,7 +33,8 @@ def backward(grad: Tensor, call: Call) -> Gradients:
         return forward(call.with_tensors(*tensors))
 
     _, pull_back = torch.func.vjp(law, *call.tensors)
-    return tuple(gradient.contiguous() for gradient in pull_back(grad))
+    query, key, value, spatial, pose = (gradient.contiguous() for gradient in pull_back(grad))
+    return query, key, value, spatial, pose
 
 
 def weights(call: Call) -> Tensor:

@@ -68,8 +68,8 @@ def backward(grad: Tensor, call: Call) -> Gradients:
         *features, spatial_part, log_sum, mean, *tables,
         *_strides(*features), *numbers, **plan, num_warps=_warps("spatial_backward", poses),
     )  # fmt: skip
-    parts = (spatial_part.sum(0), pose_part.sum(0))
-    return query_grad, key_grad, value_grad, *(part.to(query.dtype) for part in parts)
+    spatial_grad, pose_grad = (part.sum(0).to(query.dtype) for part in (spatial_part, pose_part))
+    return query_grad, key_grad, value_grad, spatial_grad, pose_grad
 
 
 @cache

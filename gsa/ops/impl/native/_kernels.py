@@ -61,7 +61,8 @@ def backward(grad: Tensor, call: Call) -> Gradients:
         setattr(arguments, f"{name}_gradient", _feature(gradient))
     arguments.spatial_gradient, arguments.pose_gradient = (gradient.data_ptr() for gradient in gradients[3:])
     _run("backward", arguments, call.sum_dtype)
-    return tuple(gradient.to(dtype) for gradient in gradients)
+    query, key, value, spatial, pose = (gradient.to(dtype) for gradient in gradients)
+    return query, key, value, spatial, pose
 
 
 def _whole(call: Call) -> Call:

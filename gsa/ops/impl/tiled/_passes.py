@@ -59,8 +59,13 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     d_query *= work.scale
     d_value /= 1 - call.dropout
     d_key, d_value = work.plan.unpad_keys(d_key), work.plan.unpad_keys(d_value)
-    gradients = (d_query, d_key, d_value, d_spatial, d_pose)
-    return tuple(_returned(gradient, like) for gradient, like in zip(gradients, call.tensors, strict=True))
+    return (
+        _returned(d_query, call.query),
+        _returned(d_key, call.key),
+        _returned(d_value, call.value),
+        _returned(d_spatial, call.spatial),
+        _returned(d_pose, call.pose),
+    )
 
 
 def _returned(gradient: Tensor, like: Tensor) -> Tensor:

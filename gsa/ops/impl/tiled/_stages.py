@@ -1,5 +1,6 @@
 """The two stages of a tile's softmax, and their derivative; letters as in _passes.py."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -63,7 +64,7 @@ def softmax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return log_weights.exp_(), total
 
 
-def _contract(pairs) -> Tensor:
+def _contract(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
     """Σ a·b over pairs of broadcasting tensors, in one running buffer."""
     pairs = iter(pairs)
     first, second = next(pairs)

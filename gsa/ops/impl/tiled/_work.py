@@ -1,5 +1,7 @@
 """The tensors of a call as the tiled backend works on them, and the chunks it takes them in."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -27,7 +29,7 @@ class Work:
         self.window, self.seed, self.regular, self.dropout = call[5:]
         self._matrix: Tensor | None = None
 
-    def chunks(self):
+    def chunks(self) -> Iterator[tuple[Band, slice]]:
         """Pairs of a band and a run of slices, of about one budget each."""
         budget = _CHUNK.get(self.query.device.type, _CHUNK["cpu"])
         related = self.key.shape[1] * self.query.shape[1]
