@@ -10,6 +10,7 @@ gsa dashboard ENTITY/PROJECT
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("gsa", description="Group-equivariant self-attention; to train: gsa-train --help")
     commands = parser.add_subparsers(required=True)
 
-    def command(name: str, run) -> argparse.ArgumentParser:
+    def command(name: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
         added.set_defaults(run=run)
         return added

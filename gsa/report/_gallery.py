@@ -75,7 +75,7 @@ def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _draw_attention(lifting: LiftingSelfAttention, run: Subject, picture: Tensor):
+def _draw_attention(lifting: LiftingSelfAttention, run: Subject, picture: Tensor) -> Any:
     """Where the brightest pixel looks, in every pose, in the mean over heads."""
     height, width = picture.shape[-2:]
     if (needed := bytes_of_maps(lifting, height, width)) > _LARGEST_MAP:

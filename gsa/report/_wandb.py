@@ -20,14 +20,14 @@ class WandbSections(Callback):
     def __init__(self, history: Any) -> None:
         self.history = history
 
-    def on_fit_start(self, trainer: lightning.Trainer, module) -> None:
+    def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for run in _runs(trainer):
             run.define_metric("val/accuracy", step_metric="trainer/global_step", summary="max,last")
             run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
             run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
             run.define_metric("symmetry/*", summary="last")
 
-    def on_train_epoch_end(self, trainer: lightning.Trainer, module) -> None:
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for logger in _loggers(trainer):
             logger.log_metrics({"system/seconds_per_epoch": self.history.rows[-1]["seconds"]}, trainer.global_step)
 

@@ -1,11 +1,13 @@
 """A wandb workspace for our runs; saving it needs an account, and `pip install wandb-workspaces`."""
 
+from typing import Any
+
 from gsa.report._gallery import GALLERY
 
 __all__ = ["dashboard"]
 
 
-def dashboard(entity: str, project: str):
+def dashboard(entity: str, project: str) -> Any:
     """A workspace with sections for learning, test, symmetry, pictures and machine; seeds of an experiment in one line.
 
     Args:
@@ -24,10 +26,10 @@ def dashboard(entity: str, project: str):
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError("a dashboard needs wandb-workspaces: pip install wandb-workspaces") from error
 
-    def curve(metric: str):
+    def curve(metric: str) -> Any:
         return panels.LinePlot(title=metric, x="trainer/global_step", y=[metric], groupby="group")
 
-    def bars(metric: str):
+    def bars(metric: str) -> Any:
         return panels.BarPlot(title=metric, metrics=[metric], groupby="group", orientation="h")
 
     sections = {

@@ -35,11 +35,12 @@ _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
 class Run:
     """The objects of a run, and the configuration they were made from.
 
-    `ckpt_path` and `seed` of the configuration are settled: a file or None, a number.
+    `ckpt_path` and `seed` of the configuration are settled: a file or None, a number. The data are a module like
+    `gsa.data.PictureDataModule`.
     """
 
     config: DictConfig
-    data: lightning.LightningDataModule
+    data: Any
     network: nn.Module
     classifier: Classifier
     history: History

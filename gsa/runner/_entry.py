@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -23,7 +24,7 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "main", "register"]
 
-_built = {}  # folder → the run that was made before Hydra made the folder
+_built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
 
 
 def register() -> None:
@@ -48,14 +49,14 @@ def main() -> None:
 class RefuseBadConfig(Callback):
     """Builds a run before Hydra makes its folder, and takes the folder away when the run is refused for its data."""
 
-    def on_run_start(self, config: DictConfig, **kwargs) -> None:
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         from gsa.runner._build import build  # Lightning: not for --help, nor for a key that does not exist
         from gsa.runner._resume import finished_report
 
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
-        config = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+        config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
             if finished_report(config) is None:
@@ -64,13 +65,15 @@ class RefuseBadConfig(Callback):
         except ConfigError as error:
             _refuse(str(error))
 
-    def on_multirun_start(self, config: DictConfig, **kwargs) -> None:
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
             refuse_unwritable(Path(config.hydra.sweep.dir))
         except ConfigError as error:
             _refuse(str(error))
 
-    def on_run_end(self, config: DictConfig, job_return: JobReturn, **kwargs) -> None:
+    def on_run_end(  # type: ignore[override]  # Hydra gives it by name
+        self, config: DictConfig, job_return: JobReturn, **kwargs: Any
+    ) -> None:
         if job_return.status is JobStatus.FAILED and isinstance(job_return._return_value, ConfigError):
             if self.missing:
                 shutil.rmtree(self.folder)

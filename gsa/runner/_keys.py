@@ -28,9 +28,9 @@ def refuse_bad_keys(config: DictConfig) -> None:
     legal = list(RunConfig.__dataclass_fields__)
     for key in config:
         if key not in legal:
-            raise ConfigError(f"unknown key {key!r}{nearest(key, legal)}; the keys are {', '.join(legal)}")
+            raise ConfigError(f"unknown key {key!r}{nearest(str(key), legal)}; the keys are {', '.join(legal)}")
     try:
-        plain = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise ConfigError(str(error).splitlines()[0]) from error
     for key, value in plain.items():

@@ -3,6 +3,7 @@
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.config_store import ConfigStore
@@ -48,4 +49,5 @@ def _legal_keys(wrong: str) -> list[str]:
             config = hydra.compose("train", rest)
         except HydraException:  # a second mistake, or a sweep
             config = hydra.compose("train")
-    return every_key(OmegaConf.to_container(config))
+    plain: Any = OmegaConf.to_container(config)
+    return every_key(plain)

@@ -44,7 +44,7 @@ def needs_processes(trainer: lightning.Trainer) -> bool:
 
 def is_first_rank() -> bool:
     """Whether this process is the one that writes."""
-    return rank_zero_only.rank == 0
+    return rank_zero_only.rank == 0  # type: ignore[attr-defined]  # Lightning keeps it on the function
 
 
 def leave_group() -> None:

@@ -48,7 +48,7 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
     folder = Path(config.output_dir)
     if config.ckpt_path != "auto" or not (folder / "config.yaml").exists():
         return None
-    before = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    before: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
     if not before:  # empty: a full disk
         return None
     if config.seed is None:  # the one that was drawn
@@ -95,7 +95,7 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, trainin
     there = checkpoint.get("hyper_parameters", {}).get("run", {}).get("model")
     if there is None:
         return
-    here = OmegaConf.to_container(config.model, resolve=True)
+    here = _plain(config.model)
     differing = [
         f"{key} ({there.get(key)!r} there, {here.get(key)!r} here)"
         for key in sorted(there.keys() | here.keys())
@@ -143,7 +143,8 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:
-    return OmegaConf.to_container(config, resolve=True)
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    return plain
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any]) -> list[str]:

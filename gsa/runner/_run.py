@@ -139,7 +139,7 @@ def _fit(run: Run) -> dict[str, float]:
         chosen = None
         if run.best is not None and run.best.best_model_path:
             chosen = run.best.best_model_path
-            metrics["val/accuracy"] = float(run.best.best_model_score)
+            metrics["val/accuracy"] = float(run.best.best_model_score)  # type: ignore[arg-type]  # as it has a path
         elif "val/accuracy" in trainer.callback_metrics:
             metrics["val/accuracy"] = float(trainer.callback_metrics["val/accuracy"])
     if chosen is not None:

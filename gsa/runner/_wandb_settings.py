@@ -5,6 +5,7 @@ import json
 import netrc
 import os
 import socket
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -30,7 +31,7 @@ def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfi
         return node
     node = node.copy()
     model = config.model.get("name") or config.model._target_.rsplit(".", 1)[-1]
-    plain = OmegaConf.to_container(config, resolve=True)
+    plain: Any = OmegaConf.to_container(config, resolve=True)
     experiment = {key: value for key, value in plain.items() if key not in _NOT_OF_THE_EXPERIMENT}
     experiment["data"] = {key: value for key, value in experiment["data"].items() if key != "seed"}
     digest = hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()[:6]

@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 from torch.distributed.elastic.multiprocessing.errors import record
@@ -24,8 +25,9 @@ def main(config: str, parent: int) -> None:
         with Path(config).with_name(f"rank_{rank}.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
+    written: Any = OmegaConf.load(config)
     with suppress(Stopped):  # code 0: for any other, the processes that are still saving would be ended
-        take_part(OmegaConf.load(config))
+        take_part(written)
 
 
 def _follow(parent: int) -> None:

@@ -6,10 +6,13 @@ from typing import Any
 
 import lightning
 import torch.nn.functional as F
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
+
+from gsa.training.adapter import data_of
 
 __all__ = ["Classifier"]
 
@@ -62,7 +65,7 @@ class Classifier(lightning.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
-        checkpoint["pictures"] = self.trainer.datamodule.picture_format()
+        checkpoint["pictures"] = data_of(self.trainer).picture_format()
 
     def on_test_epoch_start(self) -> None:
         self.confusion.reset()
@@ -92,7 +95,7 @@ class Classifier(lightning.LightningModule):
             )
         return loss
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self.make_optimizer(self.parameters())
         schedule = self.make_scheduler(optimizer, self._steps())
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
@@ -103,6 +106,6 @@ class Classifier(lightning.LightningModule):
         Not `trainer.estimated_stepping_batches`: that would start to load before a resumed run knows its epoch.
         """
         trainer = self.trainer
-        batches = trainer.datamodule.batches_per_epoch()
+        batches = data_of(trainer).batches_per_epoch()
         steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
         return steps if trainer.max_steps < 0 else min(steps, trainer.max_steps)

@@ -1,12 +1,14 @@
 """What stops a run before numbers that are not numbers reach its weights."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from gsa.training.adapter import BATCH_NORM, scales_gradients
 
@@ -34,18 +36,22 @@ class FiniteSteps(Callback):
         self._batch: Any = None
         self._statistics: list[tuple[Tensor, Tensor]] = []  # of batch norms, and what they were before the step
 
-    def on_train_batch_start(self, trainer: lightning.Trainer, module, batch: Any, index: int) -> None:
+    def on_train_batch_start(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
+    ) -> None:
         self._batch = batch
         if index % trainer.accumulate_grad_batches == 0:
-            norms = [m for m in module.modules() if isinstance(m, BATCH_NORM) and m.running_mean is not None]
+            norms = [m for m in module.modules() if isinstance(m, BATCH_NORM)]
             running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
-            self._statistics = [(statistic, statistic.clone()) for statistic in running]
+            self._statistics = [(statistic, statistic.clone()) for statistic in running if statistic is not None]
 
-    def on_before_backward(self, trainer: lightning.Trainer, module, loss: Tensor) -> None:
+    def on_before_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule, loss: Tensor) -> None:
         finite = loss.detach().isfinite()  # the gradients of an infinite loss may be: they are not to be believed
         loss.register_hook(lambda grad: grad.where(finite, math.nan))  # which all processes of a run then share
 
-    def on_before_optimizer_step(self, trainer: lightning.Trainer, module, optimizer) -> None:
+    def on_before_optimizer_step(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, optimizer: Optimizer
+    ) -> None:
         if scales_gradients(trainer):
             return  # its scaler does the same, and needs to
         gradients = [p.grad for p in module.parameters() if p.grad is not None]
@@ -60,9 +66,10 @@ class FiniteSteps(Callback):
         for statistic, before in self._statistics:
             statistic.copy_(before)
         if self.in_a_row == self.patience:
+            network: Any = module.network
             raise NotFinite(
                 f"{self.patience} steps in a row were not finite, the last being step {trainer.global_step} of epoch "
-                f"{trainer.current_epoch}: {self._first_bad(module.network) or f'the gradient of {wrong}'}. The "
+                f"{trainer.current_epoch}: {self._first_bad(network) or f'the gradient of {wrong}'}. The "
                 "weights are those before them; try a lower optimizer.lr, a longer scheduler.warmup, or "
                 "trainer.gradient_clip_val=1"
             )
@@ -71,7 +78,7 @@ class FiniteSteps(Callback):
         """The first module in the order of the forward pass whose output is not finite."""
         bad: list[str] = []
 
-        def note(name: str):
+        def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
             def hook(module: nn.Module, inputs: Any, output: Any) -> None:
                 if isinstance(output, Tensor) and not _is_finite(output):
                     bad.append(f"the output of {name or 'the network'} ({type(module).__name__})")

@@ -20,13 +20,13 @@ class History(Callback):
         self.rows: list[dict[str, float]] = []
         self._start, self._before = 0.0, 0.0
 
-    def on_train_start(self, trainer: lightning.Trainer, module) -> None:
+    def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self._start = time.perf_counter() - self._before  # an epoch that goes on is not started again
 
-    def on_train_epoch_start(self, trainer: lightning.Trainer, module) -> None:
+    def on_train_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self._start = time.perf_counter()
 
-    def on_train_epoch_end(self, trainer: lightning.Trainer, module) -> None:
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         seconds = time.perf_counter() - self._start  # training and validation
         self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **metrics})

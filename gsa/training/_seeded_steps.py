@@ -20,6 +20,8 @@ class SeededSteps(Callback):
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def on_train_batch_start(self, trainer: lightning.Trainer, module, batch: Any, index: int) -> None:
+    def on_train_batch_start(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
+    ) -> None:
         key = f"{self.seed} {trainer.current_epoch} {index} {trainer.global_rank}"
         torch.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1)

@@ -29,10 +29,10 @@ class Stopped(SystemExit):
 
     def __init__(self, number: int, checkpoint: Path) -> None:
         super().__init__(128 + number)
-        self.checkpoint = checkpoint
+        self._number, self.checkpoint = number, checkpoint
 
     def __str__(self) -> str:
-        name = signal.Signals(self.code - 128).name
+        name = signal.Signals(self._number).name
         return f"stopped by {name}; the same command goes on with  ckpt_path={self.checkpoint}"
 
 
@@ -74,7 +74,7 @@ class SaveOnSignal(Callback):
             self._restore()
             signal.raise_signal(number)
 
-    def on_train_start(self, trainer: lightning.Trainer, module) -> None:
+    def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for number in self._before:  # again: Lightning has put a handler of its own in front of ours
             signal.signal(number, self._receive)
 

@@ -1,5 +1,7 @@
 """What Lightning has no public name for, in one place; tried with the versions that pyproject.toml allows."""
 
+from typing import Any
+
 import lightning
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -7,6 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 __all__ = [
     "BATCH_NORM",
     "batches_done",
+    "data_of",
     "is_alone",
     "is_ddp",
     "scales_gradients",
@@ -21,6 +24,11 @@ BATCH_NORM = _BatchNorm  # every batch norm, of any number of axes
 def batches_done(trainer: lightning.Trainer) -> int:
     """Training batches of the epoch at hand that have been begun, the one at hand among them."""
     return trainer.fit_loop.epoch_loop.batch_progress.current.ready
+
+
+def data_of(trainer: Any) -> Any:
+    """The data module that a trainer is at work on, an attribute that it does not declare."""
+    return trainer.datamodule
 
 
 def scales_gradients(trainer: lightning.Trainer) -> bool:
@@ -41,8 +49,8 @@ def is_ddp(trainer: lightning.Trainer) -> bool:
 
 def started_from_outside(trainer: lightning.Trainer) -> bool:
     """Whether torchrun, srun or submitit has started the processes."""
-    strategy = trainer.strategy
-    return isinstance(strategy, DDPStrategy) and strategy.cluster_environment.creates_processes_externally
+    environment = trainer.strategy.cluster_environment if isinstance(trainer.strategy, DDPStrategy) else None
+    return environment is not None and environment.creates_processes_externally
 
 
 def synchronises_batch_norm(trainer: lightning.Trainer) -> bool:
@@ -52,5 +60,6 @@ def synchronises_batch_norm(trainer: lightning.Trainer) -> bool:
 
 def synchronise_batch_norm_on_gpus(trainer: lightning.Trainer) -> None:
     """Take `sync_batchnorm` back elsewhere, where PyTorch has none."""
-    if synchronises_batch_norm(trainer) and trainer.strategy.root_device.type != "cuda":
-        trainer.strategy._layer_sync = None
+    strategy: Any = trainer.strategy
+    if synchronises_batch_norm(trainer) and strategy.root_device.type != "cuda":
+        strategy._layer_sync = None
