@@ -57,6 +57,8 @@ def list_networks(options: argparse.Namespace) -> int:
 
 def predict(options: argparse.Namespace) -> int:
     """The likeliest classes of pictures, and whether they stay when the pictures are turned and mirrored."""
+    if options.top < 1:
+        raise ValueError(f"--top must be at least 1 class, but got {options.top}")
     saved = read(options.checkpoint)
     network, known = saved.network, saved.pictures
     pictures = torch.stack([_read_picture(path, saved) for path in options.pictures])
@@ -87,7 +89,7 @@ def check(options: argparse.Namespace) -> int:
     measured = own if own.order > 1 else group("R4M")
     errors = equivariance_error(network, pictures, measured)
     exact = {g for g in measured.grid_elements if own.order > 1}
-    broken = [g for g in exact if errors[g] > options.tolerance]
+    broken = [g for g in exact if not errors[g] <= options.tolerance]  # NaN is broken, too
     print(f"{saved.model['name']} ({own.name}): relative change of the logits of 4 random pictures")
     for g, error in errors.items():
         note = "exact" if g in exact or g == 0 else "not in its group" if own.order == 1 else "sampled"

@@ -38,7 +38,7 @@ def _recipe(config: Any) -> str:
 
     steps = config.trainer.accumulate_grad_batches
     words = [
-        f"{config.trainer.max_epochs} epochs",
+        f"{config.trainer.max_epochs} epoch{'s' if config.trainer.max_epochs > 1 else ''}",
         f"batches of {config.data.batch_size}{f' × {steps}' if steps > 1 else ''}",
         f"{target(config.optimizer)} {OmegaConf.select(config, 'optimizer.lr', default='')}".rstrip(),
         target(config.scheduler),

@@ -1,6 +1,7 @@
 """From a configuration to the objects of a run, each made once and looked at before anything is read or written."""
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from gsa.training.adapter import synchronise_batch_norm_on_gpus
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
+_SILENT = {"lightning.pytorch": logging.ERROR, "gsa.ops": logging.WARNING}
 _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
 
 
@@ -103,8 +105,11 @@ def check(config: DictConfig) -> None:
     Raises:
         ConfigError: as `build`.
     """
+    seeded = {name: os.environ.get(name) for name in ("PL_GLOBAL_SEED", "PL_SEED_WORKERS")}
     with isolate_rng():
         build(config)
+    for name, value in seeded.items():
+        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
 def make_loggers(run: Run) -> None:
@@ -130,13 +135,15 @@ def _make_all(config: DictConfig) -> Run:
     callbacks += [_make(node) for node in (config.callbacks or {}).values()]
     if not config.logger:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
+    if not config.trainer.enable_progress_bar:
+        callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
     best = next((c for c in callbacks if isinstance(c, ModelCheckpoint) and c.monitor), None)
     trainer = _make(
         config.trainer,
         callbacks=callbacks,
         logger=False,
         enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),  # without: Lightning's own
-        enable_progress_bar=config.trainer.enable_progress_bar and any(isinstance(c, ProgressBar) for c in callbacks),
+        enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),  # without: Lightning's own
         plugins=[SafeCheckpointIO()],
     )
     synchronise_batch_norm_on_gpus(trainer)
@@ -167,11 +174,13 @@ def _make(node: DictConfig, **more: Any) -> Any:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What Lightning says of devices, the run says itself."""
-    log = logging.getLogger("lightning.pytorch")
-    level = log.level
-    log.setLevel(logging.ERROR)
+    """What Lightning says of devices, and attention of its backend, the run says itself."""
+    logs = {logging.getLogger(name): level for name, level in _SILENT.items()}
+    before = {log: log.level for log in logs}
+    for log, level in logs.items():
+        log.setLevel(level)
     try:
         yield
     finally:
-        log.setLevel(level)
+        for log, level in before.items():
+            log.setLevel(level)

@@ -25,6 +25,8 @@ def quiet() -> Iterator[None]:
     tips = _Tips()
     log = logging.getLogger("lightning.pytorch.utilities.rank_zero")
     log.addFilter(tips)
+    own = logging.getLogger("lightning.pytorch")
+    handlers, own.handlers = own.handlers, [] if logging.getLogger().handlers else own.handlers  # Hydra's print it, too
     try:
         with warnings.catch_warnings():
             for message in _KNOWN:
@@ -32,6 +34,7 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         log.removeFilter(tips)
+        own.handlers = handlers
 
 
 class _Tips(logging.Filter):

@@ -27,6 +27,7 @@ def export(saved: Saved, folder: str | os.PathLike[str], program: bool = False) 
     folder = Path(folder)
     pictures = saved.pictures
     files = write_export(folder, {"model": saved.model, "pictures": asdict(pictures)}, saved.network.state_dict())
+    (folder / "model.pt2").unlink(missing_ok=True)  # of another network
     if program:
         example = torch.rand(2, pictures.in_channels, pictures.image_size, pictures.image_size)
         exported = torch.export.export(saved.network, (example,), dynamic_shapes=({0: torch.export.Dim("batch")},))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def write_export(folder: Path, config: dict[str, Any], weights: dict[str, Tensor
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / _WEIGHTS, folder / _CONFIG]
     save_file({name: value.contiguous() for name, value in weights.items()}, files[0])
+    files[0].chmod(0o666 & ~_umask())  # as any other file; safetensors keeps them to their owner
     files[1].write_text(json.dumps(config | {"sha256": _digest(config, files[0])}, indent=2) + "\n")
     return files
 
@@ -55,3 +57,9 @@ def _digest(config: dict[str, Any], weights: Path) -> str:
     """SHA-256 of the configuration, whatever its layout, and the weights' file."""
     text = json.dumps(config, sort_keys=True).encode()
     return hashlib.sha256(text + weights.read_bytes()).hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

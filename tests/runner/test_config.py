@@ -1,10 +1,12 @@
 """Every shipped configuration is sound; every bad one is refused by name, before anything begins."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 from hydra import initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
@@ -51,8 +53,6 @@ def test_no_group_is_forgotten():
 
 @pytest.mark.parametrize("trainer", ["gpu", "ddp", "ddp_nodes"])
 def test_a_gpu_is_asked_for(configure, trainer):
-    import torch
-
     config = configure(f"trainer={trainer}")
     assert config.trainer.accelerator == "gpu"
     if not torch.cuda.is_available():
@@ -205,11 +205,20 @@ def test_a_bad_override_is_refused_by_name(configure, override, message):
 @pytest.mark.parametrize(
     "override",
     ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null",
-     "ema=0.99", "seed=0", "model.head_dim=6", "compile=reduce-overhead",
+     "ema=0.99", "seed=0", "trainer.enable_progress_bar=false", "model.head_dim=6", "compile=reduce-overhead",
      "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}"],
 )  # fmt: skip
 def test_a_good_override_is_not(configure, override):
     check(configure(override))
+
+
+def test_a_check_leaves_nothing_behind(configure, monkeypatch):
+    monkeypatch.delenv("PL_GLOBAL_SEED", raising=False)
+    torch.manual_seed(3)
+    before = torch.rand(1)
+    torch.manual_seed(3)
+    check(configure("seed=7"))
+    assert torch.equal(torch.rand(1), before) and "PL_GLOBAL_SEED" not in os.environ
 
 
 @pytest.mark.parametrize("override, message", [

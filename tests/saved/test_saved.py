@@ -161,6 +161,26 @@ def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path
     assert "BROKEN" in capsys.readouterr().out
 
 
+def test_the_command_does_not_call_a_network_exact_whose_logits_are_no_numbers(run, tmp_path, capsys, monkeypatch):
+    saved = read(run[0])
+    torch.nn.init.constant_(saved.network.head.weight, float("nan"))
+    monkeypatch.setattr(cli, "read", lambda path: saved)
+    assert cli.main(["check", "--checkpoint", str(run[0])]) == 1
+    assert "BROKEN" in capsys.readouterr().out
+
+
+def test_the_command_shows_at_least_one_class(run, capsys):
+    assert cli.main(["predict", "digit.png", "--top", "0", "--checkpoint", str(run[0])]) == 2
+    assert "--top must be at least 1 class, but got 0" in capsys.readouterr().err
+
+
+def test_an_export_keeps_no_program_of_another_network(run, tmp_path):
+    export(read(run[0]), tmp_path, program=True)
+    files = export(read(run[0]), tmp_path)
+    assert not (tmp_path / "model.pt2").exists()
+    assert len({file.stat().st_mode for file in files}) == 1  # whoever may read one may read the other
+
+
 def test_the_command_exports(run, tmp_path, capsys):
     assert cli.main(["export", "--checkpoint", str(run[0]), "--to", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "config.json").read_text())["model"]["name"] == "digits_r4_sa"
