@@ -1,3 +1,8 @@
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # tests run side by side; threads would wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
 
