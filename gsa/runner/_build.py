@@ -25,7 +25,7 @@ from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import complete_wandb
 from gsa.training import Classifier, FiniteSteps, History, SafeCheckpointIO, SaveOnSignal, SeededSteps
-from gsa.training.adapter import synchronise_batch_norm_on_gpus
+from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
@@ -106,10 +106,12 @@ def check(config: DictConfig) -> None:
         ConfigError: as `build`.
     """
     seeded = {name: os.environ.get(name) for name in ("PL_GLOBAL_SEED", "PL_SEED_WORKERS")}
-    with isolate_rng():
-        build(config)
-    for name, value in seeded.items():
-        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+    try:
+        with isolate_rng():
+            build(config)
+    finally:
+        for name, value in seeded.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
 def make_loggers(run: Run) -> None:
@@ -146,7 +148,7 @@ def _make_all(config: DictConfig) -> Run:
         enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),  # without: Lightning's own
         plugins=[SafeCheckpointIO()],
     )
-    synchronise_batch_norm_on_gpus(trainer)
+    synchronise_batch_norm_on_gpus_only(trainer)
     return Run(config, data, network, classifier, history, listener, best, trainer)
 
 

@@ -25,8 +25,8 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
     """
     try:
         yield
-    except (torch.OutOfMemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         validating = doing == "training" and run.classifier.part == "val"
         if doing == "training" and not validating:
@@ -36,9 +36,10 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
             size = run.data.eval_batch_size
             what = f"data.eval_batch_size={size}"
             remedy = f"data.eval_batch_size={size // 2} takes half of it" if size > 1 else _SMALLER
+        reason = (str(error) or "no more is known").splitlines()[0]
         explained = MemoryError(
             f"out of memory on {run.trainer.strategy.root_device} while {'validating' if validating else doing} with "
-            f"{what} ({str(error).splitlines()[0]}): {remedy}"
+            f"{what} ({reason}): {remedy}"
         )
         for note in getattr(error, "__notes__", ()):
             explained.add_note(note)

@@ -14,7 +14,7 @@ __all__ = [
     "is_ddp",
     "scales_gradients",
     "started_from_outside",
-    "synchronise_batch_norm_on_gpus",
+    "synchronise_batch_norm_on_gpus_only",
     "synchronises_batch_norm",
 ]
 
@@ -58,7 +58,7 @@ def synchronises_batch_norm(trainer: lightning.Trainer) -> bool:
     return getattr(trainer.strategy, "_layer_sync", None) is not None
 
 
-def synchronise_batch_norm_on_gpus(trainer: lightning.Trainer) -> None:
+def synchronise_batch_norm_on_gpus_only(trainer: lightning.Trainer) -> None:
     """Take `sync_batchnorm` back elsewhere, where PyTorch has none."""
     strategy: Any = trainer.strategy
     if synchronises_batch_norm(trainer) and strategy.root_device.type != "cuda":

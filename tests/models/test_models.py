@@ -1,14 +1,13 @@
-"""Networks: presets, parameter counts, exact invariance of the logits."""
+"""Networks: parameter counts, exact invariance of the logits."""
 
 import copy
-from pathlib import Path
 
 import pytest
 import torch
 
 import gsa
 from gsa.encodings import KINDS
-from gsa.models import PRESETS, GSANet, Network, StagePlan, preset
+from gsa.models import GSANet, Network, preset
 
 # Parameters of the published networks, as their public code builds them; the paper gives 44.67K, 2.99M and 205.66K.
 PUBLISHED = {
@@ -238,96 +237,6 @@ def test_concatenating_pixels_is_not_invariant(float64):
     network.forward_head = lambda features: features.amax(2).flatten(1) @ torch.randn(features[0, :, 0].numel(), 10)
     with pytest.raises(AssertionError, match="GSANet is not equivariant"):
         gsa.symmetry.assert_equivariant(network, torch.rand(1, 1, 16, 16), network.group)
-
-
-def test_keywords_reach_the_network():
-    network = gsa.create_model("rotmnist_r4_sa", group="Z2M", neighbourhood=3, form="regular", num_classes=3)
-    block = network.stages[0][0]
-    layer = block.attention[2]
-    assert (network.group.name, layer.neighbourhood.size, layer.form) == ("Z2M", 3, "regular")
-    assert network(torch.rand(1, 1, 28, 28)).shape == (1, 3)
-
-
-CONFIGS = Path(gsa.__file__).parent.parent / "configs"
-
-
-@pytest.mark.parametrize("name", gsa.list_models())
-def test_presets_know_their_data_recipe_and_keywords(name):
-    chosen = PRESETS[name]
-    assert chosen is preset(name)
-    for group, choice in (("data", chosen.data), ("recipe", chosen.recipe)):
-        assert (CONFIGS / group / f"{choice}.yaml").is_file(), choice
-    assert set(chosen.options) <= set(chosen.keywords)
-    assert set(chosen.training_only) == {keyword for keyword in chosen.keywords if "dropout" in keyword}
-    assert isinstance(gsa.create_model(name, **chosen.keywords), chosen.network)
-
-
-def test_keywords_of_a_network_are_flat():
-    assert set(preset("digits_r4_sa").keywords) == {
-        "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "num_heads",
-        "head_dim", "neighbourhood", "window", "encoding", "form", "norm", "lifted_norm", "block_norm",
-        "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels", "poses",
-        "on_inexact",
-    }  # fmt: skip
-
-
-def test_recipes_are_those_of_the_tables():
-    assert preset("rotmnist_r4_sa").recipe == "rotmnist_sa" and preset("digits_r4_sa").recipe == "digits"
-    assert preset("rotmnist_z2_cnn").recipe == "rotmnist_z2_cnn" and preset("rotmnist_r4_cnn").recipe == "rotmnist_cnn"
-    assert preset("pcam_alpha_f_r4_cnn").recipe == "pcam_cnn" and preset("cifar10_vit").recipe == "vit"
-
-
-def test_what_matters_in_training_only_leaves_the_logits_alone():
-    for name in ("digits_r4_sa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "rotmnist_vit"):
-        torch.manual_seed(0)
-        plain = gsa.create_model(name).eval()
-        torch.manual_seed(0)
-        dropped = gsa.create_model(name, **dict.fromkeys(preset(name).training_only, 0.5)).eval()
-        images = pictures(name, 1)
-        assert torch.equal(plain(images), dropped(images))
-
-
-def test_unknown_keywords_and_names_are_refused_with_the_nearest():
-    with pytest.raises(TypeError, match=r"no keyword 'neighborhood' \(the nearest is 'neighbourhood'\)"):
-        gsa.create_model("rotmnist_r4_sa", neighborhood=3)
-    with pytest.raises(TypeError, match="no keyword 'plan'"):  # keywords are flat
-        gsa.create_model("rotmnist_r4_sa", plan=StagePlan())
-    with pytest.raises(ValueError, match=r"unknown network 'rotmnist_r44_sa' \(the nearest is 'rotmnist_r4_sa'\)"):
-        gsa.create_model("rotmnist_r44_sa")
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"crops": (1,)}, r"one entry a block \(5\), but got 1"),
-        ({"pools": (2,)}, "one entry a stage, but got 2, 2 and 1"),
-        ({"blocks": (0, 5), "expansion": (2, 1)}, "without blocks cannot expand"),
-        ({"blocks": (-1, 6)}, r"blocks must be a list of integers of at least 0, but got \(-1, 6\)"),
-        ({"blocks": (2.0, 3)}, r"blocks must be a list of integers of at least 0, but got \(2.0, 3\)"),
-        ({"blocks": 2}, "blocks must be a list of integers of at least 0, but got 2"),
-        ({"blocks": ()}, "one entry a stage, but got 0, 0 and 2"),
-        ({"crops": (-1, 0, 0, 0, 0)}, "crops must be a list of integers of at least 0"),
-        ({"crops": (1.5, 0, 0, 0, 0)}, "crops must be a list of integers of at least 0"),
-        ({"pools": (2.5, 0)}, "pools must be a list of integers of at least 0"),
-        ({"pools": (-2, 0)}, "pools must be a list of integers of at least 0"),
-        ({"pools": None}, "pools must be a list of integers of at least 0, but got None"),
-        ({"expansion": (0, 1)}, "expansion must be a list of integers of at least 1"),
-        ({"expansion": (1.5, 1)}, "expansion must be a list of integers of at least 1"),
-        ({"expansion": (1,)}, "one entry a stage, but got 2, 1 and 2"),
-        ({"channels": 0}, "channels must be a positive integer, but got 0"),
-        ({"num_classes": 2.5}, "num_classes must be a positive integer, but got 2.5"),
-        ({"num_classes": 0}, "num_classes must be a positive integer, but got 0"),
-        ({"attention_dropout": "half"}, "attention_dropout must be a probability"),
-        ({"pixels": "median"}, "pixels must be one of"),
-        ({"poses": "sum"}, "poses must be one of"),
-        ({"norm": "layer"}, "norm must be one of"),
-        ({"encoding": "rotary"}, "cannot serve form='summed'"),
-        ({"neighbourhood": 6}, "odd number"),
-    ],
-)
-def test_networks_refuse_bad_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        gsa.create_model("rotmnist_r4_sa", **options)
 
 
 def test_every_parameter_learns_but_the_key_bias():

@@ -6,12 +6,9 @@ import torch.nn.functional as F
 
 import gsa
 from gsa.nn import (
-    AttentionBlock,
     AttentionOptions,
     GroupSelfAttention,
     LiftingSelfAttention,
-    SpatialPool,
-    norm,
     record_attention,
 )
 from gsa.symmetry import assert_equivariant
@@ -186,91 +183,6 @@ def test_recorded_maps_turn_with_the_image():
 
 
 # Norms, pools, blocks.
-
-
-@pytest.mark.parametrize("kind", ["channel", "sample", "batch"])
-@pytest.mark.parametrize("group", ["R4", "R4M"])
-def test_norms_commute_with_the_group(kind, group, float64):
-    module = norm(kind, 3)
-    module.weight.data.normal_()
-    for _ in range(3):  # running statistics, where there are any
-        module(torch.randn(4, 3, gsa.group(group).order, 5, 5))
-    assert_equivariant(module, torch.randn(2, 3, gsa.group(group).order, 5, 5), gsa.group(group))
-
-
-def test_gains_that_differ_between_poses_are_caught(float64):
-    """Planted failure: a norm over channels and poses with a gain for each."""
-    group = gsa.group("R4")
-    plain = torch.nn.LayerNorm([4, 5, 5])
-    plain.weight.data.normal_()
-    with pytest.raises(AssertionError, match="LayerNorm is not equivariant"):
-        assert_equivariant(plain, torch.randn(1, 2, 4, 5, 5), group)
-
-
-def test_unknown_norms_are_refused():
-    with pytest.raises(ValueError, match="norm must be one of"):
-        norm("layer", 3)
-
-
-@pytest.mark.parametrize("kind", ["max", "average"])
-@pytest.mark.parametrize("kernel, stride, side", [(2, 2, 6), (3, 2, 7), (3, 3, 6), (1, 2, 5), (3, 1, 4)])
-def test_pools_are_exact_on_the_sides_they_accept(kind, kernel, stride, side, float64):
-    group = gsa.group("R4M")
-    pool = SpatialPool(kernel, stride, kind)
-    assert_equivariant(pool, torch.randn(1, 2, 8, side, side), group)
-    assert pool(torch.randn(1, 2, 8, side, side)).shape[-1] == pool.output_size(side)
-
-
-@pytest.mark.parametrize(
-    "kernel, stride, side, good", [(2, 2, 7, "6 or 8"), (3, 2, 6, "5 or 7"), (2, 2, 1, "2"), (3, 3, 10, "9 or 12")]
-)
-def test_pools_refuse_sides_that_lose_exactness(kernel, stride, side, good, float64):
-    x = torch.randn(1, 2, 4, side, 12)
-    with pytest.raises(ValueError, match=f"got a {side}×12 map; nearest sides that stay exact: {good}$"):
-        SpatialPool(kernel, stride)(x)
-    if side > kernel:  # and they are right to
-        with pytest.raises(AssertionError):
-            square = torch.randn(1, 2, 4, side, side)
-            assert_equivariant(SpatialPool(kernel, stride, on_inexact="allow"), square, gsa.group("R4"))
-
-
-def test_pools_warn_once_for_each_size():
-    pool = SpatialPool(on_inexact="warn")
-    with pytest.warns(UserWarning, match="nearest sides that stay exact: 6 or 8"):
-        pool(torch.rand(1, 1, 7, 7))
-    pool(torch.rand(1, 1, 7, 7))  # warnings are errors here
-    with pytest.warns(UserWarning, match="9×8"):
-        pool(torch.rand(1, 1, 9, 8))
-
-
-@pytest.mark.parametrize("options", [{"kind": "min"}, {"on_inexact": "ignore"}, {"kernel": 0}, {"stride": 0}])
-def test_pools_refuse_bad_arguments(options):
-    with pytest.raises(ValueError, match="must be"):
-        SpatialPool(**options)
-
-
-@pytest.mark.parametrize("kind", ["channel", "sample", "batch"])
-@pytest.mark.parametrize("form", ["regular", "summed"])
-@pytest.mark.parametrize("group", ["Z2M", "R4", "R8", "R4M"])
-def test_blocks_commute_with_the_group(group, form, kind, float64):
-    group = gsa.group(group)
-    options = AttentionOptions(num_heads=2, head_dim=6, neighbourhood=3)
-    block = AttentionBlock(group, 3, 4, options, form, crop=1, norm=kind, dropout=0.1)
-    x = torch.randn(2, 3, group.order, 6, 6)
-    assert block(x).shape == (2, 4, group.order, 4, 4)
-    assert_equivariant(block, x, group)
-
-
-def test_a_crop_that_leaves_nothing_is_refused():
-    with pytest.raises(ValueError, match="cropping 3 pixels from every border leaves nothing of a 6×8 map"):
-        gsa.nn.crop_border(torch.rand(1, 1, 6, 8), 3)
-
-
-def test_negative_crops_are_refused():
-    with pytest.raises(ValueError, match="must not be negative, but got -1"):
-        gsa.nn.crop_border(torch.rand(1, 1, 6, 6), -1)
-    with pytest.raises(ValueError, match="must not be negative, but got -1"):
-        AttentionBlock("R4", 2, 2, crop=-1)
 
 
 @pytest.mark.parametrize("encoding", ["rotary", "fourier"])

@@ -13,7 +13,7 @@ from gsa.runner import build, check
 from gsa.runner._processes import _explain
 from gsa.runner._ranks import needs_processes
 from gsa.training import SaveOnSignal, warn_of_batch_norm
-from gsa.training.adapter import synchronise_batch_norm_on_gpus
+from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 
 DDP_ON_CPU = ("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2")
 ELASTIC = {"TORCHELASTIC_RUN_ID": "1", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}
@@ -93,5 +93,5 @@ def test_batch_norm_is_synchronised_on_gpus_alone(configure):
     with pytest.warns(UserWarning, match="batch norm takes its statistics from the share of each process"):
         warn_of_batch_norm(run.trainer, run.network)
     gpu = Is(strategy=Is(_layer_sync="as it was", root_device=Is(type="cuda")))
-    synchronise_batch_norm_on_gpus(gpu)
+    synchronise_batch_norm_on_gpus_only(gpu)
     assert gpu.strategy._layer_sync == "as it was"
