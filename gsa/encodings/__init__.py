@@ -6,6 +6,7 @@ from gsa.encodings._encoding import FORMS, AdditiveEncoding, Encoded, Encoding
 from gsa.encodings._fourier import FourierEncoding
 from gsa.encodings._functional import FunctionalEncoding
 from gsa.encodings._neighbourhood import Neighbourhood
+from gsa.encodings._quadratic import QuadraticEncoding
 from gsa.encodings._rotary import RotaryEncoding
 from gsa.encodings._table import TableEncoding
 from gsa.groups import Group
@@ -21,6 +22,7 @@ __all__ = [
     "FourierEncoding",
     "FunctionalEncoding",
     "Neighbourhood",
+    "QuadraticEncoding",
     "RotaryEncoding",
     "TableEncoding",
     "encoding",
@@ -33,6 +35,7 @@ KINDS = {
         TableEncoding,
         FourierEncoding,
         RotaryEncoding,
+        QuadraticEncoding,
         ConstantEncoding,
         AbsoluteEncoding,
     )
@@ -40,7 +43,12 @@ KINDS = {
 
 
 def encoding(
-    kind: str | Encoding, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str = "regular"
+    kind: str | Encoding,
+    group: Group,
+    head_dim: int,
+    neighbourhood: Neighbourhood,
+    form: str = "regular",
+    num_heads: int = 1,
 ) -> Encoding:
     """The encoding of a layer, by name; a module is returned as it is, once it is known to fit.
 
@@ -50,6 +58,7 @@ def encoding(
         head_dim: d, channels of a head.
         neighbourhood: where the layer attends.
         form: "lifting", "regular" or "summed".
+        num_heads: heads of the layer.
 
     Raises:
         ValueError: unknown name; a kind that cannot serve this group, head size, neighbourhood or form; a module made
@@ -58,6 +67,6 @@ def encoding(
     if not isinstance(kind, Encoding):
         if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"encoding must be one of {tuple(KINDS)} or an Encoding module, but got {kind!r}")
-        kind = KINDS[kind].of_layer(group, head_dim, neighbourhood, form)
-    kind.check_fits(group, head_dim, neighbourhood, form)
+        kind = KINDS[kind].of_layer(group, head_dim, neighbourhood, form, num_heads)
+    kind.check_fits(group, head_dim, neighbourhood, form, num_heads)
     return kind

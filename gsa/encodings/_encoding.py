@@ -50,7 +50,10 @@ class Encoding(nn.Module):
             "translations" and "poses" (all of H).
         has_products: whether scores can be written as plain products of queries and keys, see `products`.
         makes_poses_heads: whether `forward` puts output poses in front of the heads.
+        places_heads: whether heads have preferences of their own, which need no content: see `position_scores`.
+        parameter_kind: what its parameters are to an optimizer, "rest" or "positions", which should not decay.
         group, head_dim, lifting: as given.
+        position_dim: channels of a head that carry position in place of content.
     """
 
     name: str = "custom"
@@ -59,6 +62,9 @@ class Encoding(nn.Module):
     keeps: frozenset[str] = frozenset({"permutations", "translations", "poses"})
     has_products: bool = False
     makes_poses_heads: bool = False
+    places_heads: bool = False
+    parameter_kind: str = "rest"
+    position_dim: int = 0
     relative_pose: Tensor
     inverse_matrices: Tensor
     __call__: Callable[..., Encoded]
@@ -71,12 +77,19 @@ class Encoding(nn.Module):
         inverse_matrices = group.matrices[group.inverse].to(torch.get_default_dtype())
         self.register_buffer("inverse_matrices", inverse_matrices, persistent=False)
 
+    @property
+    def key_dim(self) -> int:
+        """Channels of the queries and keys that it is given: those for content."""
+        return max(self.head_dim - self.position_dim, 0)
+
     @classmethod
-    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:
         """The encoding of a layer that names its kind."""
         return cls(group, head_dim)
 
-    def check_fits(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> None:
+    def check_fits(
+        self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1
+    ) -> None:
         """Refuse a layer that this encoding was not made for.
 
         Raises:
@@ -108,7 +121,8 @@ class Encoding(nn.Module):
         """What the op is given.
 
         Args:
-            query, key, value: [B, heads, poses, H, W, d]; one pose in a lifting layer, |H| in a group layer.
+            query, key, value: [B, heads, poses, H, W, d]; one pose in a lifting layer, |H| in a group layer; query and
+                key with `key_dim` channels; of the last heads of the layer where not of all.
             neighbourhood: the relative positions to encode.
         """
         height, width = query.shape[-3:-1]
@@ -127,6 +141,10 @@ class Encoding(nn.Module):
             query [B, |H|·heads, 1, H, W, d′], key [B, |H|·heads, key poses, H, W, d′] and value, with output poses in
             front of the heads; scores are still to be divided by √d.
         """
+        raise NotImplementedError
+
+    def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
+        """What every head adds to the scores of all queries: [heads, |H|, key poses, U, V]; only if `places_heads`."""
         raise NotImplementedError
 
     def _acted(self, offsets: Tensor) -> Tensor:
@@ -163,7 +181,7 @@ class AdditiveEncoding(Encoding):
         self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, pose_dim or head_dim))
 
     @classmethod
-    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:
         return cls(group, head_dim, lifting=form == "lifting")
 
     def spatial(self, offsets: Tensor) -> Tensor:

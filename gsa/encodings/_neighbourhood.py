@@ -49,9 +49,13 @@ class Neighbourhood:
         """
         return max((self.size - 1) / 2 if self.size else max(height, width) - 1, 1)
 
+    def pixels(self, height: int, width: int, like: Tensor) -> Tensor:
+        """Relative positions j − i in pixels as (x, y), y up: [U, V, 2]."""
+        return _centred_grid(*self.extent(height, width), like)
+
     def offsets(self, height: int, width: int, like: Tensor) -> Tensor:
         """Normalised relative positions (j − i)/radius as (x, y), y up: [U, V, 2]."""
-        return _centred_grid(*self.extent(height, width), like) / self.radius(height, width)
+        return self.pixels(height, width, like) / self.radius(height, width)
 
     def positions(self, height: int, width: int, like: Tensor) -> Tensor:
         """Normalised pixel positions i/radius as (x, y), centred, y up: [H, W, 2]."""

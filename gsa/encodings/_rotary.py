@@ -47,7 +47,7 @@ class RotaryEncoding(Encoding):
         self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, head_dim))
 
     @classmethod
-    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:
         return cls(group, head_dim, lifting=form == "lifting")
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:

@@ -43,11 +43,13 @@ class TableEncoding(AdditiveEncoding):
         self.table = nn.Parameter(torch.randn(self.side, self.side, head_dim))
 
     @classmethod
-    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> Self:
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:
         return cls(group, head_dim, neighbourhood, lifting=form == "lifting")
 
-    def check_fits(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str) -> None:
-        super().check_fits(group, head_dim, neighbourhood, form)
+    def check_fits(
+        self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1
+    ) -> None:
+        super().check_fits(group, head_dim, neighbourhood, form, num_heads)
         if self.side != neighbourhood.size:
             raise ValueError(
                 f"the table must list this layer's neighbourhood ({neighbourhood.size}), "

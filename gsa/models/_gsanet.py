@@ -8,10 +8,12 @@ from gsa._checks import check_choice
 from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.models._stages import StagePlan
+from gsa.models._stem import StemOptions
 from gsa.nn import (
     AttentionBlock,
     AttentionOptions,
     LiftingSelfAttention,
+    PlainBlock,
     PointwiseLinear,
     SpatialPool,
     nearest_sizes,
@@ -30,11 +32,12 @@ class Dropouts:
     pool_dropout: float = 0.0
 
 
-_PLAN, _ATTENTION, _DROPOUTS = StagePlan(), AttentionOptions(head_dim=None), Dropouts()
+_PLAN, _ATTENTION, _STEM, _DROPOUTS = StagePlan(), AttentionOptions(head_dim=None), StemOptions(), Dropouts()
+_BLOCKS = {"residual": AttentionBlock, "plain": PlainBlock}
 
 
 class GSANet(Network):
-    """GSA-Net: lifting self-attention, stages of residual blocks with pooling between, an invariant head.
+    """GSA-Net: lifting self-attention, stages of blocks with pooling between, an invariant head.
 
         images → lifting → [blocks → max-pool] × stages → linear → pool over pixels → pool over poses → logits
 
@@ -48,7 +51,9 @@ class GSANet(Network):
         in_channels, num_classes: of the data.
         plan: channels, blocks, crops and pools.
         attention: of every attention layer.
+        stem: how the lifting layer differs.
         form: of the blocks' attention, "summed" or "regular".
+        block: "residual" (the paper's, `gsa.nn.AttentionBlock`) or "plain" (`gsa.nn.PlainBlock`).
         norm: "sample" (the paper's), "channel" or "batch".
         lifted_norm, block_norm: norm and swish after the lifting layer; after every block.
         dropouts: beside those of the attention layers.
@@ -74,7 +79,9 @@ class GSANet(Network):
         *,
         plan: StagePlan = _PLAN,
         attention: AttentionOptions = _ATTENTION,
+        stem: StemOptions = _STEM,
         form: str = "summed",
+        block: str = "residual",
         norm: str = "sample",
         lifted_norm: bool = False,
         block_norm: bool = False,
@@ -85,9 +92,12 @@ class GSANet(Network):
     ) -> None:
         super().__init__(group, in_channels, num_classes, pixels, poses)
         check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
+        check_choice(tuple(_BLOCKS), block=block)
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
         self.input_dropout = nn.Dropout(dropouts.input_dropout)
-        self.lifting = LiftingSelfAttention(self.group, in_channels, plan.channels, **vars(attention))
+        self.lifting = LiftingSelfAttention(
+            self.group, in_channels, plan.channels, crop=stem.stem_crop, **vars(stem.of(attention))
+        )
         self.lifted = _normed(norm, plan.channels) if lifted_norm else nn.Identity()
 
         self.stages = nn.ModuleList()
@@ -95,8 +105,8 @@ class GSANet(Network):
         for blocks, pool in plan.stages():
             stage = nn.Sequential()
             for inputs, channels, crop in blocks:
-                block = AttentionBlock(self.group, inputs, channels, attention, form, crop, dropouts.dropout, norm)
-                stage.append(block)
+                options = (attention, form, crop, dropouts.dropout, norm)
+                stage.append(_BLOCKS[block](self.group, inputs, channels, *options))
                 if block_norm:
                     stage.extend(_normed(norm, channels))
             if pool:
@@ -116,10 +126,10 @@ class GSANet(Network):
     def side_after(self, side: int) -> int | None:
         """The side of the feature map for an image of `side` pixels; None where exactness or the map is lost."""
         for module in self.modules():
-            if isinstance(module, AttentionBlock):
-                side -= 2 * module.crop
-            elif isinstance(module, SpatialPool):
+            if isinstance(module, SpatialPool):
                 side = module.output_size(side) if module.is_exact_on(side) else 0
+            else:
+                side -= 2 * getattr(module, "crop", 0)
             if side < 1:
                 return None
         return side

@@ -58,6 +58,29 @@ _DIGITS = {
     "lifted_norm": True,
 }
 
+# Heads that start at offsets and poses, in the plan of a convolutional network.
+_POSITIONAL = {
+    "group": "R4",
+    "channels": 24,
+    "blocks": (0, 5),
+    "crops": (1, 1, 1, 1, 1),
+    "pools": (2, 0),
+    "num_heads": 18,
+    "positional_heads": 18,
+    "head_dim": 8,
+    "neighbourhood": 3,
+    "encoding": "quadratic",
+    "stem_heads": 18,
+    "stem_head_dim": 1,
+    "stem_neighbourhood": 5,
+    "stem_crop": 2,
+    "stem_positional": True,
+    "form": "regular",
+    "block": "plain",
+    "norm": "batch",
+    "lifted_norm": True,
+}
+
 _PICTURES = {
     "rotmnist": {"in_channels": 1, "num_classes": 10},
     "cifar10": {"in_channels": 3, "num_classes": 10},
@@ -80,6 +103,8 @@ PRESETS: dict[str, Preset] = {
     )
     for group in groups
 } | {
+    "rotmnist_positional": _preset(GSANet, "rotmnist", "rotmnist_gsa", **_POSITIONAL),
+    "rotmnist_gsa": _preset(GSANet, "rotmnist", "rotmnist_gsa", **_POSITIONAL | {"num_heads": 20}),
     "rotmnist_z2_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_z2_cnn", group="Z2", channels=20, bias=True),
     "rotmnist_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=19),
     "rotmnist_alpha_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=10, attention="full"),

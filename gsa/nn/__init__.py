@@ -2,12 +2,14 @@
 
 from gsa.nn._attention import SelfAttention, record_attention
 from gsa.nn._attentive_convolution import AttentiveConvolution, FeatureAttention
-from gsa.nn._block import AttentionBlock, crop_border
+from gsa.nn._block import AttentionBlock
+from gsa.nn._crop import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention
 from gsa.nn._norm import ChannelNorm, norm
 from gsa.nn._options import AttentionOptions
+from gsa.nn._plain_block import PlainBlock
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
 
@@ -21,6 +23,7 @@ __all__ = [
     "GroupSelfAttention",
     "LiftingConvolution",
     "LiftingSelfAttention",
+    "PlainBlock",
     "PointwiseLinear",
     "SelfAttention",
     "SpatialPool",

@@ -12,8 +12,9 @@ from gsa import encodings, groups, ops
 from gsa._checks import check_positive
 from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
+from gsa.nn._crop import crop_border
 from gsa.nn._options import AttentionOptions
-from gsa.nn._pointwise import PointwiseLinear
+from gsa.nn._pointwise import PointwiseLinear, pointwise
 
 __all__ = ["SelfAttention", "record_attention"]
 
@@ -24,31 +25,79 @@ class SelfAttention(nn.Module):
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
     keys outside the picture take no part; W_o joins the heads.
 
+    The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore
+    content, so their weights are the same for every picture. They are a group convolution whose kernels are tied by a
+    softmax, computed as a convolution (`gsa.ops.attend_by_position`). Beside them, heads with content start silent.
+
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         form: "lifting" (of images, whose keys have no poses), "regular" or "summed".
         options: heads, window, encoding and dropout.
+        crop: pixels at every border that are left out of the result.
     """
 
     __call__: Callable[..., Tensor]
 
     def __init__(
-        self, group: Group | str, in_channels: int, out_channels: int, form: str, options: AttentionOptions
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        form: str,
+        options: AttentionOptions,
+        crop: int = 0,
     ) -> None:
         super().__init__()
         check_positive(in_channels=in_channels, out_channels=out_channels)
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.form = form
+        self.form, self.crop = form, crop
         self.num_heads, self.head_dim = options.num_heads, options.head_dim or max(out_channels // 2, 1)
+        self.positional_heads, self.content_heads = options.positional_heads, options.content_heads
         self.attention_dropout, self.value_dropout = options.attention_dropout, options.value_dropout
         self.neighbourhood = Neighbourhood(options.neighbourhood, options.window)
-        self.encoding = encodings.encoding(options.encoding, self.group, self.head_dim, self.neighbourhood, form)
-        self.query_key_value = PointwiseLinear(in_channels, 3 * self.num_heads * self.head_dim)
+        self.encoding = encodings.encoding(
+            options.encoding, self.group, self.head_dim, self.neighbourhood, form, self.num_heads
+        )
+        self._check_heads()
+        self.query_key_value = PointwiseLinear(in_channels, sum(self._parts)) if self.content_heads else None
+        channels = (
+            self.positional_heads * self.head_dim
+        )  # their weights sum to 1: a bias of values would be one of `out`
+        self.positional_value = PointwiseLinear(in_channels, channels, bias=False) if channels else None
         self.out = PointwiseLinear(self.num_heads * self.head_dim, out_channels)
+        if channels:
+            nn.init.zeros_(self._joining_content.detach())
 
     def forward(self, features: Tensor) -> Tensor:
+        features = self._prepared(features)
+        if not self.positional_heads:
+            return self.out(self._attended(features))
+        joined = self._by_position(features)
+        return joined + pointwise(self._attended(features), self._joining_content) if self.content_heads else joined
+
+    def attention(self, features: Tensor) -> Tensor:
+        """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
+        features = self._prepared(features)
+        content = self._project(features)[:2] if self.content_heads else ()
+        shape = (len(features), self.num_heads, *features.shape[2:], self.encoding.key_dim)
+        query, key = features.new_zeros(shape), features.new_zeros(shape)  # positional heads have no content
+        for all_heads, those_with_content in zip((query, key), content, strict=False):
+            all_heads[:, self.positional_heads :] = those_with_content
+        (query, key, _, spatial, pose), window = self._encode(query, key, key)
+        weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
+        weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
+        return rearrange(crop_border(weights, self.crop), "... u v y x -> ... y x u v")
+
+    def acted_encoding(self, height: int, width: int) -> Tensor:
+        """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
+        poses = 1 if self.form == "lifting" else self.group.order
+        empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.encoding.key_dim)
+        return self.encoding(empty, empty, empty, self.neighbourhood).spatial
+
+    def _attended(self, features: Tensor) -> Tensor:
+        """The heads with content, side by side: [B, heads·d, |H|, H, W], cropped."""
         query, key, value = self._project(features)
         value = F.dropout(value, self.value_dropout, self.training)
         dropout = self.attention_dropout if self.training else 0.0
@@ -59,19 +108,33 @@ class SelfAttention(nn.Module):
             encoded, window = self._encode(query, key, value)
             heads = ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
-        return self.out(rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=self.num_heads))
+        heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=self.content_heads)
+        return crop_border(heads, self.crop) if self.crop else heads
 
-    def attention(self, features: Tensor) -> Tensor:
-        """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
-        (query, key, _, spatial, pose), window = self._encode(*self._project(features))
-        weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
-        return rearrange(weights, "b (a e) p ... -> b e (a p) ...", e=self.num_heads)
+    def _by_position(self, features: Tensor) -> Tensor:
+        """The positional heads, joined: [B, C′, |H|, H, W], cropped."""
+        heads, (height, width) = self.positional_heads, features.shape[-2:]
+        assert self.positional_value is not None
+        return ops.attend_by_position(
+            features,
+            self.encoding.position_scores(self.neighbourhood, height, width)[:heads],
+            self.neighbourhood.mask(height, width, features.device),
+            self.positional_value.weight.unflatten(0, (heads, -1)),
+            self.out.weight[:, : heads * self.head_dim].unflatten(1, (heads, -1)),
+            self.out.bias,
+            crop=self.crop,
+        )
 
-    def acted_encoding(self, height: int, width: int) -> Tensor:
-        """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
-        poses = 1 if self.form == "lifting" else self.group.order
-        empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.head_dim)
-        return self.encoding(empty, empty, empty, self.neighbourhood).spatial
+    @property
+    def _parts(self) -> tuple[int, int, int]:
+        """Channels of queries, keys and values with content."""
+        key = self.content_heads * self.encoding.key_dim
+        return key, key, self.content_heads * self.head_dim
+
+    @property
+    def _joining_content(self) -> Tensor:
+        """The columns of W_o for the heads with content."""
+        return self.out.weight[:, self.positional_heads * self.head_dim :]
 
     @property
     def _op_form(self) -> str:
@@ -83,14 +146,17 @@ class SelfAttention(nn.Module):
         """Global attention that an ordinary fused kernel can compute."""
         return self.neighbourhood.size is None and self.form != "summed" and self.encoding.has_products
 
-    def _project(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value: [B, heads, poses, H, W, d]."""
+    def _prepared(self, features: Tensor) -> Tensor:
+        """Features with a pose axis, and with position where the encoding adds it there."""
         self._check(features)
         features = self.encoding.embed(features)
-        if self.form == "lifting":
-            features = features.unsqueeze(2)
-        parts = self.query_key_value.in_parts(features, 3)
-        query, key, value = (rearrange(part, "b (e d) p y x -> b e p y x d", e=self.num_heads) for part in parts)
+        return features.unsqueeze(2) if self.form == "lifting" else features
+
+    def _project(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of the heads with content: [B, heads, poses, H, W, d]."""
+        assert self.query_key_value is not None
+        parts = self.query_key_value.in_parts(features, self._parts)
+        query, key, value = (rearrange(part, "b (e d) p y x -> b e p y x d", e=self.content_heads) for part in parts)
         return query, key, value
 
     def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Encoded, Tensor]:
@@ -98,6 +164,24 @@ class SelfAttention(nn.Module):
         height, width = query.shape[-3:-1]
         window = self.neighbourhood.mask(height, width, query.device)
         return self.encoding(query, key, value, self.neighbourhood), window
+
+    def _check_heads(self) -> None:
+        if self.positional_heads and not self.encoding.places_heads:
+            raise ValueError(
+                "positional heads need an encoding with a place for every head, such as 'quadratic', "
+                f"but got {self.encoding.name!r}"
+            )
+        if self.positional_heads and self.form == "summed":
+            raise ValueError(
+                "positional heads need form='regular': the summed form adds their scores up over all query poses, "
+                "which leaves no preference among poses"
+            )
+        if self.content_heads and self.encoding.key_dim < 1:
+            raise ValueError(
+                f"a {self.encoding.name} encoding takes {self.encoding.position_dim} channels of every head for "
+                f"position: heads with content need a head_dim of at least {self.encoding.position_dim + 1}, "
+                f"but got {self.head_dim}"
+            )
 
     def _check(self, features: Tensor) -> None:
         raise NotImplementedError
@@ -107,6 +191,8 @@ class SelfAttention(nn.Module):
         where = "global" if place.size is None else f"{place.size}×{place.size} {place.window}"
         form = "" if self.form == "lifting" else f", {self.form}"
         heads = f"{self.num_heads} heads of {self.head_dim}"
+        if self.positional_heads:
+            heads += f" ({self.positional_heads} by position alone)"
         return f"{self.group.name}, {self.in_channels} → {self.out_channels}, {heads}, {where}{form}"
 
 

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from gsa.groups import Group
+from gsa.nn._crop import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._norm import norm as make_norm
 from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear
 
-__all__ = ["AttentionBlock", "crop_border"]
+__all__ = ["AttentionBlock"]
 
 _OPTIONS = AttentionOptions()
 
@@ -75,17 +76,3 @@ class AttentionBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = crop_border(self.attention(x), self.crop) + self.shortcut(crop_border(x, self.crop))
         return self.mlp(x) + x
-
-
-def crop_border(x: Tensor, pixels: int) -> Tensor:
-    """Cut `pixels` from all four borders of [..., H, W].
-
-    Raises:
-        ValueError: a negative crop, or nothing would be left.
-    """
-    if pixels < 0:
-        raise ValueError(f"a crop must not be negative, but got {pixels} pixels")
-    height, width = x.shape[-2:]
-    if min(height, width) <= 2 * pixels:
-        raise ValueError(f"cropping {pixels} pixels from every border leaves nothing of a {height}×{width} map")
-    return x[..., pixels : height - pixels, pixels : width - pixels]

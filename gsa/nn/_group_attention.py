@@ -25,11 +25,13 @@ class GroupSelfAttention(SelfAttention):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout: see `AttentionOptions`.
+        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads: see
+            `AttentionOptions`.
         form: "summed" or "regular".
+        crop: pixels at every border that are left out of the result.
 
     Shapes:
-        [B, C, |H|, H, W] → [B, C′, |H|, H, W]
+        [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
 
     Raises:
         ValueError: an argument or a shape out of its range; an encoding that cannot serve the group or the form.
@@ -48,12 +50,21 @@ class GroupSelfAttention(SelfAttention):
         attention_dropout: float = 0.0,
         window: str = "square",
         value_dropout: float = 0.0,
+        positional_heads: int = 0,
+        crop: int = 0,
     ) -> None:
         check_choice(ops.FORMS, form=form)
         options = AttentionOptions(
-            num_heads, head_dim, neighbourhood, window, encoding, attention_dropout, value_dropout
+            num_heads,
+            head_dim,
+            neighbourhood,
+            window,
+            encoding,
+            attention_dropout,
+            value_dropout,
+            positional_heads,
         )
-        super().__init__(group, in_channels, out_channels, form, options)
+        super().__init__(group, in_channels, out_channels, form, options, crop)
 
     def _check(self, features: Tensor) -> None:
         order = self.group.order

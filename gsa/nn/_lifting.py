@@ -20,10 +20,12 @@ class LiftingSelfAttention(SelfAttention):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout: see `AttentionOptions`.
+        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads: see
+            `AttentionOptions`.
+        crop: pixels at every border that are left out of the result.
 
     Shapes:
-        [B, C, H, W] → [B, C′, |H|, H, W]
+        [B, C, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
 
     Raises:
         ValueError: an argument or a shape out of its range; an encoding that cannot serve the group.
@@ -41,11 +43,20 @@ class LiftingSelfAttention(SelfAttention):
         attention_dropout: float = 0.0,
         window: str = "square",
         value_dropout: float = 0.0,
+        positional_heads: int = 0,
+        crop: int = 0,
     ) -> None:
         options = AttentionOptions(
-            num_heads, head_dim, neighbourhood, window, encoding, attention_dropout, value_dropout
+            num_heads,
+            head_dim,
+            neighbourhood,
+            window,
+            encoding,
+            attention_dropout,
+            value_dropout,
+            positional_heads,
         )
-        super().__init__(group, in_channels, out_channels, "lifting", options)
+        super().__init__(group, in_channels, out_channels, "lifting", options, crop)
 
     def _check(self, features: Tensor) -> None:
         if features.ndim != 4 or features.shape[1] != self.in_channels:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gsa._checks import check_positive, check_probability
+from gsa._checks import check_positive, check_probability, is_count
 from gsa.encodings import Encoding, Neighbourhood
 
 __all__ = ["AttentionOptions"]
@@ -14,13 +14,15 @@ class AttentionOptions:
 
     Args:
         num_heads: number of heads.
+        positional_heads: how many of them attend by position alone; needs an encoding that places heads ("quadratic").
         head_dim: d, channels of a head; half of the layer's output channels when None.
         neighbourhood: odd side of the window in pixels; None attends globally.
         window: "square" or "disk".
         encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
             forms it serves.
-        attention_dropout: probability of dropping a weight, in training.
-        value_dropout: probability of dropping an entry of a value, in training.
+        attention_dropout: probability of dropping a weight, in training; those of positional heads, which are the same
+            for all pictures, are kept.
+        value_dropout: probability of dropping an entry of a value, in training; those of positional heads are kept.
 
     Raises:
         ValueError: an argument out of its range.
@@ -33,10 +35,21 @@ class AttentionOptions:
     encoding: str | Encoding = "functional"
     attention_dropout: float = 0.0
     value_dropout: float = 0.0
+    positional_heads: int = 0
 
     def __post_init__(self) -> None:
         check_positive(num_heads=self.num_heads)
+        if not is_count(self.positional_heads) or self.positional_heads > self.num_heads:
+            raise ValueError(
+                f"positional_heads must be a number from 0 to num_heads ({self.num_heads}), "
+                f"but got {self.positional_heads!r}"
+            )
         if self.head_dim is not None:
             check_positive(head_dim=self.head_dim)
         check_probability(attention_dropout=self.attention_dropout, value_dropout=self.value_dropout)
         Neighbourhood(self.neighbourhood, self.window)
+
+    @property
+    def content_heads(self) -> int:
+        """How many heads look at content."""
+        return self.num_heads - self.positional_heads

@@ -1,12 +1,12 @@
 """One linear map of the channels, the same at every pixel and pose."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["PointwiseLinear"]
+__all__ = ["PointwiseLinear", "pointwise"]
 
 
 class PointwiseLinear(nn.Linear):
@@ -23,16 +23,16 @@ class PointwiseLinear(nn.Linear):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x) if x.ndim == 2 else _pointwise(x, self.weight, self.bias)
+        return super().forward(x) if x.ndim == 2 else pointwise(x, self.weight, self.bias)
 
-    def in_parts(self, x: Tensor, count: int) -> list[Tensor]:
-        """The output in `count` equal parts, computed on their own: cut apart, their gradients would be copied."""
-        biases = [None] * count if self.bias is None else self.bias.chunk(count)
-        return [_pointwise(x, *part) for part in zip(self.weight.chunk(count), biases, strict=True)]
+    def in_parts(self, x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """The output in parts of these sizes, computed on their own: cut apart, their gradients would be copied."""
+        biases = [None] * len(sizes) if self.bias is None else self.bias.split(sizes)
+        return [pointwise(x, *part) for part in zip(self.weight.split(sizes), biases, strict=True)]
 
 
-def _pointwise(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """One product W·x for each sample, which leaves the pixels where they are in memory."""
+def pointwise(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """W x + b at every pixel and pose; one product for each sample leaves the pixels where they are in memory."""
     weights, columns = weight.expand(x.shape[0], -1, -1), x.flatten(2)
     y = weights @ columns if bias is None else torch.baddbmm(bias[:, None], weights, columns)
     return y.unflatten(2, x.shape[2:])

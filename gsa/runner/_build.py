@@ -154,8 +154,7 @@ def _make_all(config: DictConfig) -> Run:
 
 def _try(run: Run) -> None:
     """Optimizer and schedule are made, and an empty picture is classified."""
-    optimizer = run.classifier.make_optimizer(run.network.parameters())
-    run.classifier.make_scheduler(optimizer, 100)
+    run.classifier.make_scheduler(run.classifier.new_optimizer(), 100)
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():
         run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))

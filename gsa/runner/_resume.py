@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from gsa.models import list_models, preset
 from gsa.runner._keys import flat
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
@@ -95,7 +96,7 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, trainin
     there = checkpoint.get("hyper_parameters", {}).get("run", {}).get("model")
     if there is None:
         return
-    here = _plain(config.model)
+    there, here = _with_later_keywords(there), _plain(config.model)
     differing = [
         f"{key} ({there.get(key)!r} there, {here.get(key)!r} here)"
         for key in sorted(there.keys() | here.keys())
@@ -134,12 +135,21 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
 
 
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
+    before = before | {"model": _with_later_keywords(before["model"])}
     differing = [key for key in _differing(before, _plain(config)) if not _is_below(key, _OF_THE_PLACE)]
     if differing:
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
             f"{', '.join(differing)}: choose another folder (hydra.run.dir, or hydra.sweep.dir for a sweep)"
         )
+
+
+def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:
+    """An older configuration of a network, with the keywords that it has got since, as they stand in its preset."""
+    if model.get("_target_") != "gsa.create_model" or model.get("name") not in list_models():
+        return model
+    keywords = preset(model["name"]).keywords
+    return {key: keywords[key] for key in keywords if key not in ("in_channels", "num_classes")} | model
 
 
 def _plain(config: DictConfig) -> dict[str, Any]:

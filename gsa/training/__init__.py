@@ -4,6 +4,8 @@ from gsa.training._checkpoint_plugin import SafeCheckpointIO
 from gsa.training._classifier import Classifier
 from gsa.training._finite_steps import FiniteSteps, NotFinite
 from gsa.training._history import History
+from gsa.training._muon import Muon, muon
+from gsa.training._parameters import parameter_groups, sort_parameters
 from gsa.training._schedules import constant, steps, warmup_cosine
 from gsa.training._seeded_steps import SeededSteps
 from gsa.training._signals import SaveOnSignal, Stopped
@@ -13,6 +15,7 @@ __all__ = [
     "Classifier",
     "FiniteSteps",
     "History",
+    "Muon",
     "NotFinite",
     "SafeCheckpointIO",
     "SaveOnSignal",
@@ -20,6 +23,9 @@ __all__ = [
     "Stopped",
     "constant",
     "ddp",
+    "muon",
+    "parameter_groups",
+    "sort_parameters",
     "steps",
     "warmup_cosine",
     "warn_of_batch_norm",

@@ -1,7 +1,8 @@
 """A network, its loss and its optimizer as a Lightning module."""
 
+import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import lightning
@@ -12,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
 
+from gsa.training._parameters import parameter_groups
 from gsa.training.adapter import data_of
 
 __all__ = ["Classifier"]
@@ -23,7 +25,7 @@ class Classifier(lightning.LightningModule):
     Args:
         network: [B, C, H, W] → logits [B, num_classes].
         num_classes: number of classes.
-        optimizer: parameters → optimizer.
+        optimizer: parameters → optimizer; or network → optimizer, if its first argument is called network.
         scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
 
@@ -37,7 +39,7 @@ class Classifier(lightning.LightningModule):
         self,
         network: nn.Module,
         num_classes: int,
-        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
+        optimizer: Callable[[Any], Optimizer],
         scheduler: Callable[[Optimizer, int], LRScheduler],
         config: dict[str, Any] | None = None,
     ) -> None:
@@ -96,9 +98,14 @@ class Classifier(lightning.LightningModule):
         return loss
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        optimizer = self.make_optimizer(self.parameters())
+        optimizer = self.new_optimizer()
         schedule = self.make_scheduler(optimizer, self._steps())
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def new_optimizer(self) -> Optimizer:
+        """An optimizer of the network; of parameters, positions (`sort_parameters`) without weight decay."""
+        first = next(iter(inspect.signature(self.make_optimizer).parameters), None)
+        return self.make_optimizer(self.network if first == "network" else parameter_groups(self.network))
 
     def _steps(self) -> int:
         """Optimizer steps of the whole run.

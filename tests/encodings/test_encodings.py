@@ -25,9 +25,10 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def layer(kind, form, group="R4", neighbourhood=3, **options):
+    head_dim = 8 if kind == "quadratic" else 6
     if form == "lifting":
-        return LiftingSelfAttention(group, 2, 3, 2, 6, neighbourhood, kind, **options)
-    return GroupSelfAttention(group, 2, 3, 2, 6, neighbourhood, kind, form=form, **options)
+        return LiftingSelfAttention(group, 2, 3, 2, head_dim, neighbourhood, kind, **options)
+    return GroupSelfAttention(group, 2, 3, 2, head_dim, neighbourhood, kind, form=form, **options)
 
 
 def picture(form, group="R4", height=8, width=8):
@@ -243,7 +244,7 @@ def test_memory_that_was_never_filled_is_rebuilt():
 
 
 def test_a_kind_is_found_by_the_name_it_declares():
-    assert list(KINDS) == ["functional", "table", "fourier", "rotary", "constant", "absolute"]
+    assert list(KINDS) == ["functional", "table", "fourier", "rotary", "quadratic", "constant", "absolute"]
     for name, kind in KINDS.items():
         assert kind.name == name and set(kind.forms) <= set(FORMS)
         made = encoding(name, gsa.group("R4"), 6, Neighbourhood(3), form="lifting")

@@ -1,0 +1,149 @@
+"""Heads that start at offsets and poses: a Gaussian around a place, a preference among poses."""
+
+import math
+from collections.abc import Callable
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gsa.encodings._encoding import Encoded, Encoding
+from gsa.encodings._neighbourhood import Neighbourhood
+from gsa.groups import Group
+
+__all__ = ["QuadraticEncoding"]
+
+
+class QuadraticEncoding(Encoding):
+    """Each head e has an offset Δ, a sharpness α and a preference c among poses, learned, and the same for all queries.
+
+        score_e(i, h; j, h̃) = q(i, h)·k(j, h̃) / √d + α_e (|Δ_e|² − |u − Δ_e|²) + c_e·p(h⁻¹h̃),   u = h⁻¹(j − i) in pixels
+
+    p is (cos θ, sin θ) of the relative pose's angle θ, and ±1 for its sheet in groups with a mirror. Without content a
+    head is a Gaussian around Δ times a von Mises weight of the poses, so the layer is a soft convolution on the group;
+    as α, |c| → ∞ it is a convolution. Heads start at different cells of the window and at different poses: the layer
+    starts as a random group convolution, and learns as fast as one. It is a function of the acted offset, so nothing is
+    interpolated for any group, and α = softplus(a) > 0 keeps the place that a head looks at where its offset says.
+
+    Source: the quadratic encoding of Cordonnier, Loukas & Jaggi 2020, acted upon by the group, with poses.
+
+    Args:
+        group: acts on the offsets.
+        head_dim: d; queries and keys have `key_dim` channels of it for content, the others carry the position.
+        num_heads: E.
+        neighbourhood: where heads start: at its cells, the nearest first.
+        lifting: whether it is made for a lifting layer, whose keys have no poses.
+        sharpness: α at the start, in 1/pixels².
+        preference: |c| at the start.
+
+    Attributes:
+        offset: Δ, [E, 2], in pixels, x right and y up.
+        raw_sharpness: a, [E].
+        preference: c, [E, n].
+    """
+
+    name = "quadratic"
+    keeps = frozenset({"translations", "poses"})
+    places_heads = True
+    parameter_kind = "positions"
+    pose_vectors: Tensor
+
+    def __init__(
+        self,
+        group: Group,
+        head_dim: int,
+        num_heads: int,
+        neighbourhood: Neighbourhood,
+        lifting: bool = False,
+        sharpness: float = 2.0,
+        preference: float = 2.0,
+    ) -> None:
+        super().__init__(group, head_dim, lifting)
+        self.num_heads = num_heads
+        vectors = _pose_vectors(group)[:, : 0 if lifting else None]
+        self.register_buffer("pose_vectors", vectors.to(torch.get_default_dtype()), persistent=False)
+        self.position_dim = 3 + vectors.shape[1]
+        cells = _cells(neighbourhood, num_heads)
+        heads = torch.arange(num_heads)
+        poses = (heads + heads // len(cells)) % group.order
+        self.offset = nn.Parameter(cells[heads % len(cells)].to(torch.get_default_dtype()))
+        self.raw_sharpness = nn.Parameter(torch.full((num_heads,), math.log(math.expm1(sharpness))))
+        self.preference = nn.Parameter(preference * self.pose_vectors[poses])
+
+    @classmethod
+    def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:
+        return cls(group, head_dim, num_heads, neighbourhood, lifting=form == "lifting")
+
+    def check_fits(
+        self, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1
+    ) -> None:
+        super().check_fits(group, head_dim, neighbourhood, form, num_heads)
+        if self.num_heads != num_heads:
+            raise ValueError(
+                f"a quadratic encoding has a place for every head: it must be made for this layer's {num_heads} heads, "
+                f"but was made for {self.num_heads}"
+            )
+
+    @property
+    def sharpness(self) -> Tensor:
+        """α = softplus(a), [E]."""
+        return F.softplus(self.raw_sharpness)
+
+    def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
+        wanted = self._wanted()
+        spatial = torch.einsum("ec,puvc->epuv", wanted[:, :3], self._places(neighbourhood, height, width))
+        pose = torch.einsum("ec,pmc->epm", wanted[:, 3:], self._poses(self.group.order))
+        return spatial[:, :, None] + pose[..., None, None]
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
+        """Query and key of `key_dim` channels get those of position: q·k + √d b·ρ over √d."""
+        places = self._places(neighbourhood, *query.shape[-3:-1])
+        poses = self._poses(query.shape[2])
+        wanted = (self._wanted()[-query.shape[1] :] * (self.key_dim + self.position_dim) ** 0.5).to(query.dtype)
+        wanted = wanted[:, None, None, None].expand(*query.shape[:-1], -1)
+        return Encoded(
+            torch.cat((query, wanted), dim=-1),
+            F.pad(key, (0, wanted.shape[-1])),
+            value,
+            F.pad(places, (self.key_dim, poses.shape[-1])),
+            F.pad(poses, (self.key_dim + 3, 0)),
+        )
+
+    def _wanted(self) -> Tensor:
+        """b = (αΔ, α, c), which asks for a place and a pose: [E, 3 + n]."""
+        sharpness = self.sharpness[:, None]
+        return torch.cat((sharpness * self.offset, sharpness, self.preference), dim=1)
+
+    def _places(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
+        """ρ_x = (2u, −|u|²) at u = h⁻¹(j − i) in pixels: [|H|, U, V, 3]."""
+        offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices))
+        return torch.cat((2 * offsets, -offsets.square().sum(-1, keepdim=True)), dim=-1)
+
+    def _poses(self, query_poses: int) -> Tensor:
+        """ρ_H = p(h⁻¹h̃): [query poses, key poses, n]; of one key pose in a lifting layer, where n = 0."""
+        if self.lifting:
+            return self.pose_vectors.new_zeros(query_poses, 1, 0)
+        return self.pose_vectors[self.relative_pose]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)
+        self.pose_vectors = _pose_vectors(self.group)[:, : self.pose_vectors.shape[1]].to(self.pose_vectors)
+        return self
+
+
+def _pose_vectors(group: Group) -> Tensor:
+    """(cos θ, sin θ) of every element's angle where there are rotations, ±1 where there is a mirror: [|H|, n]."""
+    angles = torch.stack((group.matrices[:, 1, 1], -group.matrices[:, 0, 1]), dim=1)  # R(θ)Mˢ, M = diag(−1, 1)
+    sheets = group.matrices.det().round()[:, None]
+    parts = ([angles] if group.rotations > 1 else []) + ([sheets] if group.mirrored else [])
+    return torch.cat(parts, dim=1) if parts else angles[:, :0]
+
+
+def _cells(neighbourhood: Neighbourhood, count: int) -> Tensor:
+    """At most `count` cells of the window, the nearest to its centre first: [·, 2]."""
+    side = neighbourhood.size or 2 * math.isqrt(count) + 1
+    window = Neighbourhood(side, neighbourhood.window)
+    like = torch.empty(0, dtype=torch.float64)
+    cells = window.pixels(side, side, like)[window.mask(side, side, like.device)].tolist()
+    return torch.tensor(sorted(cells, key=lambda cell: (math.hypot(*cell), math.atan2(*cell)))[:count])

@@ -1,0 +1,44 @@
+"""Which parameters of a network are matrices, and which are positions."""
+
+from typing import Any
+
+from torch import nn
+
+__all__ = ["parameter_groups", "sort_parameters"]
+
+
+def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
+    """The trainable parameters of a network by what they are, each once.
+
+    Args:
+        network: any module. A module in it that has a `parameter_kind`, as encodings do, says what all of its
+            parameters are.
+
+    Returns:
+        "matrices": maps from channels to channels, of linear layers and of filters, but for those of `network.head`;
+        "positions": where heads look; "rest": all others.
+    """
+    told: dict[nn.Parameter, str] = {}
+    for module in network.modules():
+        kind = "rest" if isinstance(module, nn.Embedding) else getattr(module, "parameter_kind", None)
+        if kind is not None:
+            told |= dict.fromkeys(module.parameters(), kind)
+    head = getattr(network, "head", None)
+    if isinstance(head, nn.Module):
+        told |= dict.fromkeys(head.parameters(), "rest")
+    kinds: dict[str, list[nn.Parameter]] = {"matrices": [], "positions": [], "rest": []}
+    for parameter in network.parameters():
+        if parameter.requires_grad:
+            is_matrix = parameter.ndim >= 2 and min(parameter.flatten(1).shape) > 1
+            kinds[told.get(parameter, "matrices" if is_matrix else "rest")].append(parameter)
+    return kinds
+
+
+def parameter_groups(network: nn.Module) -> list[Any]:
+    """What an optimizer is given: all parameters; where there are positions, those apart and without weight decay."""
+    kinds = sort_parameters(network)
+    if not kinds["positions"]:
+        return list(network.parameters())
+    positions = set(kinds["positions"])
+    others = [parameter for parameter in network.parameters() if parameter not in positions]
+    return [{"params": others}, {"params": kinds["positions"], "weight_decay": 0.0}]
