@@ -1,0 +1,109 @@
+"""Matrices by Muon, the rest by AdamW, positions without decay."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.training import muon, parameter_groups, sort_parameters
+from gsa.training._muon import orthogonal
+
+
+def test_parameters_are_told_apart():
+    network = gsa.create_model("rotmnist_gsa")
+    kinds = sort_parameters(network)
+    names = {parameter: name for name, parameter in network.named_parameters()}
+    assert sorted(p for kind in kinds.values() for p in map(names.get, kind)) == sorted(names.values())
+    assert {names[p].rsplit(".", 1)[1] for p in kinds["positions"]} == {"offset", "raw_sharpness", "preference"}
+    assert {names[p].split(".")[-2] for p in kinds["matrices"]} == {"query_key_value", "positional_value", "out"}
+    assert "head.weight" in {names[p] for p in kinds["rest"]}
+
+
+def test_filters_are_matrices_and_encodings_are_not():
+    cnn = gsa.create_model("rotmnist_r4_cnn")
+    assert len(sort_parameters(cnn)["matrices"]) == 6  # the seventh is the head
+    attention = gsa.create_model("rotmnist_r4_sa")
+    names = {parameter: name for name, parameter in attention.named_parameters()}
+    assert not any("encoding" in names[p] for p in sort_parameters(attention)["matrices"])
+
+
+def test_frozen_and_shared_parameters_come_once_or_not_at_all():
+    linear = nn.Linear(3, 3)
+    network = nn.Sequential(linear, linear, nn.Linear(3, 2).requires_grad_(False), nn.Embedding(4, 3))
+    assert [len(kind) for kind in sort_parameters(network).values()] == [1, 0, 2]
+
+
+def test_steps_of_matrices_are_orthogonal():
+    for shape in ((20, 144), (144, 20), (12, 12)):
+        values = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+        assert values.min() > 0.5 and values.max() < 1.3
+
+
+def test_the_rest_takes_the_steps_of_adamw():
+    torch.manual_seed(0)
+    start, x = nn.Linear(1, 1).state_dict(), torch.randn(20, 8, 1)
+    ends = []
+    for make in (
+        lambda network: muon(network, lr=0.1, weight_decay=0.3),
+        lambda network: torch.optim.AdamW(network.parameters(), lr=0.1, weight_decay=0.3),
+    ):
+        network = nn.Linear(1, 1)
+        network.load_state_dict(start)
+        optimizer = make(network)
+        for batch in x:
+            optimizer.zero_grad()
+            (network(batch) - 1).square().mean().backward()
+            optimizer.step()
+        ends.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
+    torch.testing.assert_close(*ends)
+
+
+def test_positions_do_not_decay():
+    for make in (
+        lambda network: muon(network, lr=0.1, weight_decay=0.5),
+        lambda network: torch.optim.AdamW(parameter_groups(network), lr=0.1, weight_decay=0.5),
+    ):
+        network = gsa.create_model("rotmnist_positional")
+        offset = next(m for m in network.modules() if isinstance(m, gsa.encodings.QuadraticEncoding)).offset
+        before, head = offset.clone(), network.head.weight.clone()
+        for parameter in network.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        make(network).step()
+        assert torch.equal(offset, before)
+        torch.testing.assert_close(network.head.weight.detach(), head.detach() * 0.95)
+
+
+def test_a_network_without_positions_is_optimised_as_before():
+    network = gsa.create_model("digits_r4_sa")
+    assert all(isinstance(p, nn.Parameter) for p in parameter_groups(network))
+
+
+def test_states_are_saved_and_restored():
+    torch.manual_seed(0)
+    x = torch.randn(4, 1, 28, 28)
+
+    def trained(network, optimizer, steps):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            network(x).logsumexp(1).mean().backward()
+            optimizer.step()
+        return torch.cat([p.detach().flatten() for p in network.parameters()])
+
+    network = gsa.create_model("rotmnist_positional", channels=4)
+    optimizer = muon(network)
+    trained(network, optimizer, 2)
+    other = gsa.create_model("rotmnist_positional", channels=4)
+    other.load_state_dict(network.state_dict())
+    resumed = muon(other)
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    assert torch.equal(trained(network, optimizer, 2), trained(other, resumed, 2))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"lr": -1.0}, {"weight_decay": float("nan")}, {"matrix_lr": -2.0}, {"momentum": 1.0}]
+)
+def test_impossible_numbers_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        muon(nn.Linear(2, 2), **wrong)
