@@ -64,12 +64,22 @@ class QuadraticEncoding(Encoding):
         vectors = _pose_vectors(group)[:, : 0 if lifting else None]
         self.register_buffer("pose_vectors", vectors.to(torch.get_default_dtype()), persistent=False)
         self.position_dim = 3 + vectors.shape[1]
-        cells = _cells(neighbourhood, num_heads)
-        heads = torch.arange(num_heads)
-        poses = (heads + heads // len(cells)) % group.order
-        self.offset = nn.Parameter(cells[heads % len(cells)].to(torch.get_default_dtype()))
-        self.raw_sharpness = nn.Parameter(torch.full((num_heads,), math.log(math.expm1(sharpness))))
-        self.preference = nn.Parameter(preference * self.pose_vectors[poses])
+        self.start = (neighbourhood, sharpness, preference)
+        self.offset = nn.Parameter(torch.empty(num_heads, 2))
+        self.raw_sharpness = nn.Parameter(torch.empty(num_heads))
+        self.preference = nn.Parameter(torch.empty(num_heads, vectors.shape[1]))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Put the heads where they start: at the cells of the window, one after the other, and at the poses."""
+        neighbourhood, sharpness, preference = self.start
+        cells = _cells(neighbourhood, self.num_heads)
+        heads = torch.arange(self.num_heads)
+        poses = (heads + heads // len(cells)) % self.group.order
+        self.offset.copy_(cells[heads % len(cells)])
+        self.raw_sharpness.fill_(math.log(math.expm1(sharpness)))
+        self.preference.copy_(preference * self.pose_vectors[poses])
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

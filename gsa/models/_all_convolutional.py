@@ -46,18 +46,27 @@ class AllConvolutional(Network):
         super().__init__(group, in_channels, num_classes)
         check_positive(channels=channels)
         self.num_features = 2 * channels
-        widths = (channels,) * 3 + (2 * channels,) * 5 + (num_classes,)
-        layers: list[nn.Module] = [nn.Dropout(input_dropout)]
+        widths = (channels,) * 3 + (2 * channels,) * 5
+        self.layers = nn.Sequential(nn.Dropout(input_dropout))
         for index, (inputs, outputs) in enumerate(zip((in_channels, *widths), widths, strict=False)):
             kind, side = LiftingConvolution if index == 0 else GroupConvolution, 1 if index > 6 else 3
-            layers.append(kind(self.group, inputs, outputs, side, padding=side // 2, bias=False))
+            self.layers.append(kind(self.group, inputs, outputs, side, padding=side // 2, bias=False))
             is_pooled = index in (2, 5)
             if is_pooled:
-                layers.append(SpatialPool(2))
-            layers += [nn.BatchNorm3d(outputs), nn.ReLU()]
+                self.layers.append(SpatialPool(2))
+            self.layers.extend([nn.BatchNorm3d(outputs), nn.ReLU()])
             if is_pooled:
-                layers.append(nn.Dropout(dropout))
-        self.layers, self.head = nn.Sequential(*layers[:-3]), nn.Sequential(*layers[-3:])
+                self.layers.append(nn.Dropout(dropout))
+        self.head = self._head()
 
-    def forward_features(self, images: Tensor) -> Tensor:
-        return self.layers(images)
+    def make_head(self, num_classes: int) -> nn.Module:
+        layer = GroupConvolution(self.group, self.num_features, num_classes, 1, bias=False)
+        return nn.Sequential(layer, nn.BatchNorm3d(num_classes), nn.ReLU())
+
+    def forward_stages(self, images: Tensor) -> list[Tensor]:
+        features, x = [], images
+        for layer in self.layers:
+            x = layer(x)
+            if isinstance(layer, nn.ReLU):
+                features.append(x)
+        return features

@@ -53,12 +53,7 @@ class DenseNet(Network):
         if attention not in ("none", "feature"):
             raise ValueError(f"attention must be 'none' or 'feature', but got {attention!r}")
 
-        def convolution(inputs: int, outputs: int, side: int, attended_over: int = 7, dilation: int = 1) -> nn.Module:
-            layer = GroupConvolution(self.group, inputs, outputs, side, bias=False)
-            if attention == "none":
-                return layer
-            return nn.Sequential(FeatureAttention(self.group, inputs, attention_hidden, attended_over, dilation), layer)
-
+        self.attention, self.attention_hidden = attention, attention_hidden
         self.lifting = nn.Sequential(LiftingConvolution(self.group, in_channels, growth, 3, bias=False))
         if attention == "feature":
             images = FeatureAttention(self.group, in_channels, in_channels, 7, _DILATIONS[0], lifting=True)
@@ -67,20 +62,34 @@ class DenseNet(Network):
         channels = growth
         for index, dilation in enumerate(_DILATIONS):
             is_last = index == len(_DILATIONS) - 1
-            layer = convolution(channels, growth, 3, 5 if is_last else 7, dilation)
+            layer = self._convolution(channels, growth, 3, 5 if is_last else 7, dilation)
             self.blocks.append(nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), layer))
             channels += growth
             if not is_last:
-                layer = convolution(channels, channels, 1, dilation=1 if index == len(_DILATIONS) - 2 else dilation)
+                layer = self._convolution(
+                    channels, channels, 1, dilation=1 if index == len(_DILATIONS) - 2 else dilation
+                )
                 pool = SpatialPool(2, kind="average")
                 self.transitions.append(nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), layer, pool))
         self.num_features = channels
-        self.head = nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), convolution(channels, num_classes, 1, 3))
+        self.head = self._head()
 
-    def forward_features(self, images: Tensor) -> Tensor:
-        x = self.lifting(images)
+    def make_head(self, num_classes: int) -> nn.Module:
+        layer = self._convolution(self.num_features, num_classes, 1, 3)
+        return nn.Sequential(nn.BatchNorm3d(self.num_features), nn.ReLU(), layer)
+
+    def forward_stages(self, images: Tensor) -> list[Tensor]:
+        features = [self.lifting(images)]
         for index, block in enumerate(self.blocks):
-            x = torch.cat([block(x), crop_border(x, 1)], dim=1)
-            if index < len(self.transitions):
-                x = self.transitions[index](x)
-        return x
+            x = torch.cat([block(features[-1]), crop_border(features[-1], 1)], dim=1)
+            features.append(self.transitions[index](x) if index < len(self.transitions) else x)
+        return features
+
+    def _convolution(
+        self, inputs: int, outputs: int, side: int, attended_over: int = 7, dilation: int = 1
+    ) -> nn.Module:
+        layer = GroupConvolution(self.group, inputs, outputs, side, bias=False)
+        if self.attention == "none":
+            return layer
+        attention = FeatureAttention(self.group, inputs, self.attention_hidden, attended_over, dilation)
+        return nn.Sequential(attention, layer)

@@ -56,21 +56,27 @@ class GroupCNN(Network):
             raise ValueError(f"attention must be 'none' or 'full', but got {attention!r}")
         if attention == "full" and bias:
             raise ValueError("attentive convolutions have no bias: set bias=False")
-        self.num_features = channels
-
-        def convolution(inputs: int, outputs: int, side: int, lifting: bool = False) -> nn.Module:
-            if attention == "full":
-                hidden = max(inputs // attention_reduction, 1)
-                return AttentiveConvolution(self.group, inputs, outputs, side, hidden, lifting=lifting)
-            kind = LiftingConvolution if lifting else GroupConvolution
-            return kind(self.group, inputs, outputs, side, bias=bias)
-
+        self.num_features, self.bias = channels, bias
+        self.attention, self.attention_reduction = attention, attention_reduction
         self.layers = nn.Sequential()
         for index in range(6):
-            self.layers.append(convolution(channels if index else in_channels, channels, 3, lifting=index == 0))
+            self.layers.append(self._convolution(channels if index else in_channels, channels, 3, lifting=index == 0))
             self.layers.extend([nn.BatchNorm3d(channels), nn.ReLU()])
             self.layers.append(SpatialPool(2) if index == 1 else nn.Dropout(dropout))
-        self.head = convolution(channels, num_classes, 4)
+        self.head = self._head()
 
-    def forward_features(self, images: Tensor) -> Tensor:
-        return self.layers(images)
+    def make_head(self, num_classes: int) -> nn.Module:
+        return self._convolution(self.num_features, num_classes, 4)
+
+    def forward_stages(self, images: Tensor) -> list[Tensor]:
+        features = [self.layers[:4](images)]
+        for index in range(4, len(self.layers), 4):  # convolution, norm, relu, pool or dropout
+            features.append(self.layers[index : index + 4](features[-1]))
+        return features
+
+    def _convolution(self, inputs: int, outputs: int, side: int, lifting: bool = False) -> nn.Module:
+        if self.attention == "full":
+            hidden = max(inputs // self.attention_reduction, 1)
+            return AttentiveConvolution(self.group, inputs, outputs, side, hidden, lifting=lifting)
+        kind = LiftingConvolution if lifting else GroupConvolution
+        return kind(self.group, inputs, outputs, side, bias=self.bias)

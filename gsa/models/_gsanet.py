@@ -114,14 +114,17 @@ class GSANet(Network):
                 stage.append(nn.Dropout(dropouts.pool_dropout))
             self.stages.append(stage)
         self.num_features = channels
-        self.head = PointwiseLinear(channels, num_classes)
+        self.head = self._head()
 
-    def forward_features(self, images: Tensor) -> Tensor:
+    def make_head(self, num_classes: int) -> nn.Module:
+        return PointwiseLinear(self.num_features, num_classes)
+
+    def forward_stages(self, images: Tensor) -> list[Tensor]:
         self._check_size(*images.shape[-2:])
-        x = self.lifted(self.lifting(self.input_dropout(images)))
+        features = [self.lifted(self.lifting(self.input_dropout(images)))]
         for stage in self.stages:
-            x = stage(x)
-        return x
+            features.append(stage(features[-1]))
+        return features
 
     def side_after(self, side: int) -> int | None:
         """The side of the feature map for an image of `side` pixels; None where exactness or the map is lost."""

@@ -6,8 +6,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from gsa import groups
-from gsa._checks import check_choice, check_positive
+from gsa._checks import check_choice, check_positive, is_count
 from gsa.groups import Group
+from gsa.models._picture_format import PictureFormat
 
 __all__ = ["Network"]
 
@@ -15,32 +16,36 @@ __all__ = ["Network"]
 class Network(nn.Module):
     """images → forward_features → forward_head → logits.
 
-    Subclasses define `forward_features`, `num_features` and `head`, a pointwise map to classes at every pixel and pose.
+    Subclasses define `forward_stages`, `num_features` and `make_head`, a map to classes at every pixel and pose.
 
     Args:
         group: the point group H, or its name.
-        in_channels, num_classes: of the data.
+        in_channels, num_classes: of the data; with num_classes=0 there is no head, and the features are pooled.
         pixels, poses: how scores are pooled: "sum", "mean" or "max" over pixels; "max" or "mean" over poses.
 
     Attributes:
         training_only: keywords that change how the network learns, but not what it computes, such as its dropouts.
         group, num_classes: as given.
         num_features: channels of the features before the head.
+        pictures: what it was trained on, and how such pictures are normalised; None until it has been trained.
 
     Shapes:
-        [B, C, H, W] → [B, num_classes]
+        [B, C, H, W] → [B, num_classes], or [B, num_features] without a head
     """
 
     training_only: ClassVar[tuple[str, ...]] = ()
     num_features: int
     head: nn.Module
+    pictures: PictureFormat | None = None
     __call__: Callable[..., Tensor]
 
     def __init__(
         self, group: Group | str, in_channels: int, num_classes: int, pixels: str = "mean", poses: str = "max"
     ) -> None:
         super().__init__()
-        check_positive(in_channels=in_channels, num_classes=num_classes)
+        check_positive(in_channels=in_channels)
+        if not is_count(num_classes):
+            raise ValueError(f"num_classes must be a positive integer, or 0 for no head, but got {num_classes!r}")
         check_choice(("sum", "mean", "max"), pixels=pixels)
         check_choice(("max", "mean"), poses=poses)
         self.group, self.num_classes = groups.group(group), num_classes
@@ -51,7 +56,30 @@ class Network(nn.Module):
 
     def forward_features(self, images: Tensor) -> Tensor:
         """The feature before the head: [B, C, H, W] → [B, num_features, |H|, H′, W′]."""
+        return self.forward_stages(images)[-1]
+
+    def forward_stages(self, images: Tensor) -> list[Tensor]:
+        """The features on the way, the lifted one first, that before the head last: [B, C, |H|, H′, W′] each."""
         raise NotImplementedError
+
+    def make_head(self, num_classes: int) -> nn.Module:
+        """A new head: [B, num_features, |H|, H′, W′] → [B, num_classes, |H|, H″, W″]."""
+        raise NotImplementedError
+
+    def reset_classifier(self, num_classes: int) -> None:
+        """Give the network a new head, untrained; 0 takes the head away.
+
+        Raises:
+            ValueError: a number of classes that is negative or no integer.
+        """
+        if not is_count(num_classes):
+            raise ValueError(f"num_classes must be a positive integer, or 0 for no head, but got {num_classes!r}")
+        like = next(self.parameters())
+        self.num_classes = num_classes
+        self.head = self._head().to(like.device, like.dtype)
+
+    def _head(self) -> nn.Module:
+        return self.make_head(self.num_classes) if self.num_classes else nn.Identity()
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes]."""

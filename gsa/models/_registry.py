@@ -1,12 +1,15 @@
 """Networks by name."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 from gsa._nearest import nearest
+from gsa.models._features import Features
 from gsa.models._keywords import build
 from gsa.models._network import Network
 from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
+from gsa.models._pretrained import load_pretrained
 
 __all__ = ["create_model", "list_models", "preset"]
 
@@ -16,16 +19,43 @@ def list_models() -> list[str]:
     return list(PRESETS)
 
 
-def create_model(name: str, **overrides: Any) -> Network:
+@overload
+def create_model(
+    name: str, *, pretrained: bool = ..., features_only: Literal[False] = ..., **overrides: Any
+) -> Network: ...
+@overload
+def create_model(
+    name: str,
+    *,
+    pretrained: bool = ...,
+    features_only: Literal[True],
+    out_indices: Sequence[int] | None = ...,
+    **overrides: Any,
+) -> Features: ...
+def create_model(
+    name: str,
+    *,
+    pretrained: bool = False,
+    features_only: bool = False,
+    out_indices: Sequence[int] | None = None,
+    **overrides: Any,
+) -> Network | Features:
     """Build a network by name.
 
     Args:
         name: one of `list_models()`; in_channels and num_classes are those of its data set.
+        pretrained: with the trained weights that come with the package, where there are some (`list_pretrained()`);
+            in eval mode, and `network.pictures.normalise` takes raw pictures in [0, 1].
+        features_only: its features in place of logits, as `gsa.models.Features`.
+        out_indices: which of them.
         overrides: keywords of the network, such as group=, neighbourhood=, form=, num_classes=; flat, even where the
             network takes some of them together as options.
 
+    Returns:
+        A `Network`, or `Features`.
+
     Raises:
-        ValueError: unknown name; a value out of its range.
+        ValueError: unknown name; a value out of its range; no trained weights of this network.
         TypeError: a keyword that the network does not have.
     """
     chosen = preset(name)
@@ -34,7 +64,15 @@ def create_model(name: str, **overrides: Any) -> Network:
         if keyword not in keywords:
             hint = nearest(keyword, keywords)
             raise TypeError(f"{name} has no keyword {keyword!r}{hint}; it has {list(keywords)}")
-    return build(chosen.network, keywords | overrides)
+    if out_indices is not None and not features_only:
+        raise ValueError("out_indices chooses among features: set features_only=True")
+    if features_only:
+        overrides = {**overrides, "num_classes": 0}
+    network = build(chosen.network, keywords | overrides)
+    if pretrained:
+        load_pretrained(network, name, keywords | overrides)
+        network.eval()
+    return Features(network, out_indices) if features_only else network
 
 
 def preset(name: str) -> Preset:

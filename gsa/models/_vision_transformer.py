@@ -54,11 +54,26 @@ class VisionTransformer(Network):
             raise ValueError(f"image_size must be divisible by patch_size, but got {image_size} and {patch_size}")
         if channels % num_heads:
             raise ValueError(f"channels must be divisible by num_heads, but got {channels} and {num_heads}")
-        self.image_size, self.num_features = image_size, channels
+        self.image_size, self.patch_size, self.num_features = image_size, patch_size, channels
         self.transformer = Transformer(
-            image_size, patch_size, layers, num_heads, channels, mlp_channels, dropout, num_classes=num_classes
+            image_size, patch_size, layers, num_heads, channels, mlp_channels, dropout, num_classes=num_classes or 1
         )
         self.transformer.conv_proj = nn.Conv2d(in_channels, channels, patch_size, stride=patch_size)
+        if not num_classes:
+            self.transformer.heads = nn.Identity()
+
+    def make_head(self, num_classes: int) -> nn.Module:
+        return nn.Linear(self.num_features, num_classes)
+
+    def reset_classifier(self, num_classes: int) -> None:
+        super().reset_classifier(num_classes)
+        self.transformer.heads = self.head
+        del self.head
+
+    def forward_stages(self, images: Tensor) -> list[Tensor]:
+        """What becomes of every patch: [B, channels, 1, rows, columns]."""
+        sides = (images.shape[-2] // self.patch_size, images.shape[-1] // self.patch_size)
+        return [self.forward_features(images)[:, 1:].transpose(1, 2).unflatten(2, (1, *sides))]
 
     def forward_features(self, images: Tensor) -> Tensor:
         """What becomes of the class token and of every patch: [B, 1 + patches, channels]."""

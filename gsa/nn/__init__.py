@@ -12,6 +12,7 @@ from gsa.nn._options import AttentionOptions
 from gsa.nn._plain_block import PlainBlock
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
+from gsa.nn._posed_attention import PosedAttention, replace_convolutions
 
 __all__ = [
     "AttentionBlock",
@@ -25,10 +26,12 @@ __all__ = [
     "LiftingSelfAttention",
     "PlainBlock",
     "PointwiseLinear",
+    "PosedAttention",
     "SelfAttention",
     "SpatialPool",
     "crop_border",
     "nearest_sizes",
     "norm",
     "record_attention",
+    "replace_convolutions",
 ]

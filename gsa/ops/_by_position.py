@@ -11,7 +11,7 @@ def attend_by_position(
     features: Tensor,
     scores: Tensor,
     window: Tensor,
-    value: Tensor,
+    value: Tensor | None,
     out: Tensor,
     bias: Tensor | None = None,
     *,
@@ -29,7 +29,7 @@ def attend_by_position(
         features: x, [B, C, M, H, W]; M key poses.
         scores: [heads, P, M, U, V]; P output poses, U and V odd.
         window: bool [U, V], the relative positions that take part, the centre among them.
-        value: W_v, [heads, d, C].
+        value: W_v, [heads, d, C]; None is the identity, with d = C.
         out: W_o, [C′, heads, d].
         bias: b, [C′].
         crop: pixels left out at every border of the result.
@@ -61,20 +61,24 @@ def _cut(x: Tensor, rows: int, columns: int) -> Tensor:
     return x[..., rows : height - rows, columns : width - columns]
 
 
-def _composed(x: Tensor, weights: Tensor, value: Tensor, out: Tensor, bias: Tensor) -> Tensor:
+def _composed(x: Tensor, weights: Tensor, value: Tensor | None, out: Tensor, bias: Tensor) -> Tensor:
     """One convolution with one kernel, at the pixels that see their whole window: [B, C′, P, H − U + 1, W − V + 1]."""
-    joined = torch.einsum("oed,edc->eoc", out, value)
-    kernel = torch.einsum("eoc,epmuv->opcmuv", joined, weights)
+    joined = out if value is None else torch.einsum("oed,edc->oec", out, value)
+    kernel = torch.einsum("oec,epmuv->opcmuv", joined, weights)
     biases = bias.repeat_interleave(kernel.shape[1])
     y = F.conv2d(x.flatten(1, 2), kernel.flatten(2, 3).flatten(0, 1), biases)
     return y.unflatten(1, kernel.shape[:2])
 
 
-def _head_by_head(x: Tensor, weights: Tensor, value: Tensor, out: Tensor, bias: Tensor) -> Tensor:
+def _head_by_head(x: Tensor, weights: Tensor, value: Tensor | None, out: Tensor, bias: Tensor) -> Tensor:
     """Every head on its own, over the keys that there are: [B, C′, P, H, W]."""
     heads, poses, _, rows, columns = weights.shape
     size, padding = x.shape[-2:], (rows // 2, columns // 2)
-    values = torch.einsum("edc,bcmyx->bdemyx", value, x)
+    values = (
+        torch.einsum("edc,bcmyx->bdemyx", value, x)
+        if value is not None
+        else x[:, :, None].expand(-1, -1, heads, -1, -1, -1)
+    )
     batch = values.shape[:2]
     attended = F.conv2d(values.flatten(0, 1).flatten(1, 2), weights.flatten(0, 1), padding=padding, groups=heads)
     seen = F.conv2d(x.new_ones(1, 1, *size), weights.sum(2).flatten(0, 1)[:, None].to(x.dtype), padding=padding)

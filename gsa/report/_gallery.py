@@ -1,5 +1,6 @@
 """The pictures of a report."""
 
+import copy
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,13 @@ from torch import Tensor
 
 from gsa import viz
 from gsa.groups import group
-from gsa.nn import LiftingSelfAttention
+from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
 from gsa.report._description import measured_group
 from gsa.report._subject import Subject
 
 __all__ = ["GALLERY", "draw_gallery"]
 
-GALLERY = ("learning", "confusion", "angles", "attention", "orbit", "encodings", "symmetry")
+GALLERY = ("learning", "confusion", "angles", "attention", "orbit", "encodings", "heads", "symmetry")
 
 _TURNED = 64  # pictures, to every angle
 _LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
@@ -66,7 +67,24 @@ def _figures(report: dict[str, Any], run: Subject, confusion: Tensor | None) -> 
         )
         figures["encodings"] = lambda: viz.draw_encodings(_encodings(lifting, pictures), lifting.group)
         figures["attention"] = lambda: _draw_attention(lifting, run, pictures[0])
+    placed = {
+        name: layer.encoding
+        for name, layer in run.network.named_modules()
+        if isinstance(layer, SelfAttention) and layer.encoding.places_heads
+    }
+    if placed:
+        figures["heads"] = lambda: viz.draw_heads({name: _heads(encoding) for name, encoding in placed.items()})
     return figures
+
+
+def _heads(encoding: Any) -> Any:
+    """Where heads look, at the start and now: offsets, sharpness, and preferred direction among rotations."""
+    start = copy.deepcopy(encoding).cpu()
+    start.reset_parameters()
+    return tuple(
+        (e.offset.detach(), e.sharpness.detach(), e.preference.detach()[:, :2][:, : 2 if e.group.rotations > 1 else 0])
+        for e in (start, encoding)
+    )
 
 
 @torch.no_grad()
@@ -84,8 +102,9 @@ def _draw_attention(lifting: LiftingSelfAttention, run: Subject, picture: Tensor
             f"{_LARGEST_MAP / 2**30:.0f} GB are written out"
         )
     maps = lifting.attention(run.normalised(picture[None]))[0].mean(0)  # [|H|, H, W, U, V]
-    row, column = divmod(int(picture.mean(0).argmax()), width)
-    return viz.draw_attention(picture, maps[:, row, column], (row, column), lifting.group)
+    row, column = divmod(int(crop_border(picture, lifting.crop).mean(0).argmax()), width - 2 * lifting.crop)
+    pixel = (row + lifting.crop, column + lifting.crop)
+    return viz.draw_attention(picture, maps[:, row, column], pixel, lifting.group)
 
 
 def bytes_of_maps(lifting: LiftingSelfAttention, height: int, width: int) -> int:

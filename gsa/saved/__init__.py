@@ -1,8 +1,9 @@
 """What a run leaves on disk: checkpoints, trained networks, exports. Needs torch only; nothing in a file can run."""
 
+from gsa.models import PictureFormat
 from gsa.saved._checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
 from gsa.saved._export import export
-from gsa.saved._network import PictureFormat, Saved, load, read
+from gsa.saved._network import Saved, load, read
 
 __all__ = [
     "PictureFormat",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from gsa.saved._export_files import write_export
+from gsa.models import write_export
 from gsa.saved._network import Saved
 
 __all__ = ["export"]

@@ -1,51 +1,16 @@
 """A trained network: of a run, of one of its checkpoints, or of an export."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from gsa.models import Network, create_model
+from gsa.models import Network, PictureFormat, create_model, is_export, read_export
 from gsa.saved._checkpoint import read_checkpoint
-from gsa.saved._export_files import is_export, read_export
 
-__all__ = ["PictureFormat", "Saved", "load", "read"]
-
-
-@dataclass(frozen=True)
-class PictureFormat:
-    """The pictures a network was trained on, and is to be shown.
-
-    Attributes:
-        data: name of the data set.
-        in_channels, image_size: of a picture.
-        num_classes: of the labels.
-        mean, std: by channel, that pictures in [0, 1] are normalised with.
-        classes: names of the labels; their numbers where they have no names.
-    """
-
-    data: str
-    in_channels: int
-    image_size: int
-    num_classes: int
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    classes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "PictureFormat":
-        """From plain values, as files hold them."""
-        plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return cls(**plain)
-
-    def normalise(self, pictures: Tensor) -> Tensor:
-        """[..., C, H, W] in [0, 1] → what the network is given."""
-        mean, std = (torch.tensor(values).view(-1, 1, 1).to(pictures) for values in (self.mean, self.std))
-        return (pictures - mean) / std
+__all__ = ["Saved", "load", "read"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +23,7 @@ class Saved:
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """A trained network in eval mode; it takes pictures as `read(path).pictures.normalise` makes them.
+    """A trained network in eval mode; it takes pictures as its `pictures.normalise` makes them.
 
     Args:
         path: folder of a run (its best weights), a checkpoint, or a folder written by `export`.
@@ -108,4 +73,5 @@ def _build(path: Path, model: dict[str, Any], pictures: PictureFormat, weights: 
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} are not those of its {model.get('name')}: {error}") from error
+    network.pictures = pictures
     return Saved(network.eval(), model, pictures)

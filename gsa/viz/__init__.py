@@ -5,6 +5,7 @@ from gsa.viz._attention import draw_attention
 from gsa.viz._confusion import draw_confusion
 from gsa.viz._encodings import draw_encodings
 from gsa.viz._errors import draw_errors
+from gsa.viz._heads import draw_heads
 from gsa.viz._learning import draw_learning
 from gsa.viz._orbit import draw_orbit
 
@@ -14,6 +15,7 @@ __all__ = [
     "draw_confusion",
     "draw_encodings",
     "draw_errors",
+    "draw_heads",
     "draw_learning",
     "draw_orbit",
 ]

@@ -75,3 +75,16 @@ def test_attention_has_a_panel_for_each_pose_on_its_pixel():
         _, window = axis.images
         assert torch.equal(torch.tensor(window.get_array().tolist()), weights)
         assert list(window.get_extent()) == [3.5, 8.5, 4.5, -0.5]  # five pixels, the sixth column in their midst
+
+
+def test_heads_are_drawn_where_they_look():
+    encoding = gsa.encodings.QuadraticEncoding(gsa.group("R4"), 8, 5, gsa.encodings.Neighbourhood(3))
+    heads = (encoding.offset.detach(), encoding.sharpness.detach(), encoding.preference.detach())
+    moved = (heads[0] + 2, *heads[1:])
+    figure = viz.draw_heads({"layer": (heads, moved)})
+    start, now = figure.axes
+    assert [tuple(patch.center) for patch in start.patches] == [tuple(offset) for offset in heads[0].tolist()]
+    assert [tuple(patch.center) for patch in now.patches] == [tuple(offset) for offset in moved[0].tolist()]
+    assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
+    without_poses = (*heads[:2], heads[2][:, :0])
+    assert not viz.draw_heads({"stem": (without_poses, without_poses)}).axes[0].lines

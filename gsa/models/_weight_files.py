@@ -1,4 +1,4 @@
-"""The files of an export: model.safetensors, and config.json with a digest over both."""
+"""Weights on disk: model.safetensors, and config.json with a digest over both."""
 
 import hashlib
 import json

@@ -1,0 +1,166 @@
+"""Attention in the place of an ordinary convolution: an image in, an image out, turning with its input."""
+
+import math
+from collections.abc import Callable
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from gsa import groups, ops
+from gsa._checks import check_positive
+from gsa.encodings import Neighbourhood, QuadraticEncoding
+from gsa.groups import Group
+
+__all__ = ["PosedAttention", "replace_convolutions"]
+
+_SHARPNESS = 4.0  # of heads that were entries of a filter: 93 % of a head's weight is on its pixel
+
+
+class PosedAttention(nn.Module):
+    """Attention by position in every pose of a group, of which the strongest is kept at every pixel.
+
+        y(i) = max_h Σ_e W_e Σ_j softmax_j( α_e (|Δ_e|² − |h⁻¹(j − i) − Δ_e|²) ) x(j) + b
+
+    It commutes with the group, as maps of plain pictures do. Every head has an offset Δ, a sharpness α
+    (`gsa.encodings.QuadraticEncoding`) and a map of the channels; with sharp heads on the pixels of a window this is
+    the largest of a filter's responses in all poses.
+
+    Args:
+        group: the point group H, or its name.
+        in_channels, out_channels: C and C′.
+        neighbourhood: odd side n of the window in pixels.
+        heads: number of heads; n² when None, one for each pixel of the window.
+        stride: every so many-th pixel is kept; exact where it divides the side minus one.
+        crop: pixels left out at every border.
+        bias: whether there is b.
+
+    Shapes:
+        [B, C, H, W] → [B, C′, ⌈(H − 2·crop) / stride⌉, ⌈(W − 2·crop) / stride⌉]
+
+    Raises:
+        ValueError: an argument or a shape out of its range.
+    """
+
+    __call__: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        group: Group | str,
+        in_channels: int,
+        out_channels: int,
+        neighbourhood: int = 3,
+        heads: int | None = None,
+        stride: int = 1,
+        crop: int = 0,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.neighbourhood = Neighbourhood(neighbourhood)
+        heads = neighbourhood**2 if heads is None else heads
+        check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
+        if crop < 0:
+            raise ValueError(f"a crop must not be negative, but got {crop} pixels")
+        self.group, self.stride, self.crop = groups.group(group), stride, crop
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.encoding = QuadraticEncoding(
+            self.group, in_channels, heads, self.neighbourhood, lifting=True, sharpness=_SHARPNESS
+        )
+        self.weight = nn.Parameter(torch.randn(out_channels, heads, in_channels) * math.sqrt(2 / (heads * in_channels)))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+    @classmethod
+    def of_convolution(cls, convolution: nn.Conv2d, group: Group | str) -> Self:
+        """Heads that start as the entries of a convolution's filters: at their pixels, with their weights.
+
+        Raises:
+            ValueError: sides that are even or differ, padding that differs or is more than half of the filter,
+                channels in groups.
+        """
+        side, dilation, padding, stride = (
+            _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride")
+        )
+        reach = dilation * (side - 1) // 2
+        if side % 2 == 0 or padding > reach or convolution.groups != 1:
+            raise ValueError(
+                "attention replaces convolutions with odd sides, at most (side − 1)/2 pixels of padding and one group "
+                f"of channels, but got {convolution}"
+            )
+        channels = convolution.in_channels, convolution.out_channels
+        has_bias = convolution.bias is not None
+        made = cls(group, *channels, 2 * reach + 1, side**2, stride, reach - padding, has_bias)
+        cells = Neighbourhood(side).pixels(side, side, like=made.encoding.offset).flatten(0, 1)
+        with torch.no_grad():
+            made.encoding.offset.copy_(dilation * cells)
+            made.weight.copy_(convolution.weight.flatten(2).transpose(1, 2))
+            if made.bias is not None and convolution.bias is not None:
+                made.bias.copy_(convolution.bias)
+        return made.to(convolution.weight.device, convolution.weight.dtype)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.ndim != 4 or images.shape[1] != self.in_channels:
+            raise ValueError(
+                f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
+            )
+        height, width = images.shape[-2:]
+        scores = self.encoding.position_scores(self.neighbourhood, height, width)
+        window = self.neighbourhood.mask(height, width, images.device)
+        lifted = ops.attend_by_position(
+            images.unsqueeze(2), scores, window, None, self.weight, self.bias, crop=self.crop
+        )
+        return lifted.amax(2)[..., :: self.stride, :: self.stride]
+
+    def extra_repr(self) -> str:
+        side = self.neighbourhood.size
+        return (
+            f"{self.group.name}, {self.in_channels} → {self.out_channels}, {self.encoding.num_heads} heads, "
+            f"{side}×{side}, stride={self.stride}, crop={self.crop}, bias={self.bias is not None}"
+        )
+
+
+def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
+    """Put attention in every pose in the place of every 2-D convolution that looks at more than one pixel.
+
+    The rest of an image network, pointwise maps, norms, activations, and pools over sides that they cover evenly,
+    commutes with turned pictures already; so the whole does, and a network that ends with a mean over pixels becomes
+    invariant. Heads start at the filters' pixels, with the filters' weights (`PosedAttention.of_convolution`).
+
+    Args:
+        model: changed in place.
+        group: the point group H, or its name.
+
+    Returns:
+        The model; a `PosedAttention` where the model is a convolution itself.
+
+    Raises:
+        ValueError: convolutions that cannot be replaced, by name; nothing has been changed then.
+    """
+    if isinstance(model, nn.Conv2d):
+        return PosedAttention.of_convolution(model, group)
+    group, made, refused = groups.group(group), {}, []
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Conv2d) and max(module.kernel_size) > 1:
+            try:
+                made[name] = PosedAttention.of_convolution(module, group)
+            except ValueError as error:
+                refused.append(f"{name}: {error}")
+    if refused:
+        raise ValueError("these convolutions cannot be replaced:\n" + "\n".join(refused))
+    for name, attention in made.items():
+        parent, _, child = name.rpartition(".")
+        setattr(model.get_submodule(parent), child, attention)
+    return model
+
+
+def _single(convolution: nn.Conv2d, name: str) -> int:
+    """A size that is the same in both directions."""
+    value = getattr(convolution, name)
+    if value == "same":
+        value = tuple(d * (k - 1) // 2 for d, k in zip(convolution.dilation, convolution.kernel_size, strict=True))
+    if value == "valid":
+        return 0
+    if value[0] != value[1]:
+        raise ValueError(
+            f"attention replaces convolutions whose {name} is the same in both directions, but got {value}"
+        )
+    return int(value[0])

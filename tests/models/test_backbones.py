@@ -1,0 +1,65 @@
+"""Networks inside other models: features, heads that are taken away or replaced."""
+
+import pytest
+import torch
+
+import gsa
+from gsa.symmetry import assert_equivariant
+from tests.models.test_models import pictures
+
+NAMES = ["rotmnist_gsa", "digits_r4_sa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "pcam_r4_cnn", "rotmnist_vit"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_features_are_those_before_the_head(name):
+    torch.manual_seed(0)
+    network = gsa.create_model(name, num_classes=0).eval()
+    torch.manual_seed(0)
+    backbone = gsa.create_model(name, features_only=True).eval()
+    images = pictures(name, 2)
+    features = backbone(images)
+    assert all(f.ndim == 5 and f.shape[2] == network.group.order for f in features)
+    assert features[-1].shape[1] == network.num_features
+    if name != "rotmnist_vit":  # whose head sees the class token only
+        torch.testing.assert_close(features[-1], network.forward_features(images))
+    chosen = gsa.create_model(name, features_only=True, out_indices=(0, -1)).eval()
+    chosen.load_state_dict(backbone.state_dict())
+    for one, other in zip(chosen(images), (features[0], features[-1]), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_features_turn_with_the_picture(float64):
+    backbone = gsa.create_model("rotmnist_gsa", features_only=True)
+    images = torch.rand(2, 1, 28, 28)
+    for index in range(len(backbone(images))):
+        assert_equivariant(lambda x, index=index: backbone(x)[index], images, gsa.group("R4"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_heads_are_taken_away_and_replaced(name):
+    network = gsa.create_model(name).double().eval()
+    images = pictures(name, 2).double()
+    features = network.forward_features(images)
+    network.reset_classifier(0)
+    assert network(images).shape == (2, network.num_features)
+    network.reset_classifier(7)
+    assert network(images).shape == (2, 7) and network.num_classes == 7
+    torch.testing.assert_close(network.eval().forward_features(images), features)
+    assert gsa.create_model(name, num_classes=0).eval()(images.float()).shape == (2, network.num_features)
+
+
+@pytest.mark.parametrize("count", [-1, 2.5, True])
+def test_impossible_heads_are_refused(count):
+    with pytest.raises(ValueError, match="num_classes must be a positive integer, or 0 for no head"):
+        gsa.create_model("digits_r4_sa").reset_classifier(count)
+    with pytest.raises(ValueError, match="num_classes must be a positive integer"):
+        gsa.create_model("digits_r4_sa", num_classes=count)
+
+
+def test_features_that_are_not_there_are_refused():
+    with pytest.raises(IndexError, match="has the features 0 to 3, but out_indices names 4"):
+        gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0, 4))(torch.rand(1, 1, 12, 12))
+    with pytest.raises(ValueError, match="set features_only=True"):
+        gsa.create_model("digits_r4_sa", out_indices=(0,))
+    with pytest.raises(ValueError, match="out_indices must be a list of integers"):
+        gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0.5,))

@@ -1,0 +1,82 @@
+"""Convolutions of other people's networks, replaced by attention in every pose."""
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+import gsa
+from gsa.nn import PosedAttention, replace_convolutions
+from gsa.symmetry import assert_equivariant, equivariance_error
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+@pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8"])
+def test_it_turns_with_the_picture(group):
+    layer = PosedAttention(group, 2, 3, neighbourhood=5, heads=7)
+    nn.init.normal_(layer.encoding.offset)
+    assert_equivariant(layer, torch.randn(2, 2, 8, 8), gsa.group(group))
+
+
+@pytest.mark.parametrize("options", [
+    {"kernel_size": 3, "padding": 1},
+    {"kernel_size": 3, "padding": "same", "bias": False},
+    {"kernel_size": 5, "padding": 2, "stride": 2},
+    {"kernel_size": 3},
+    {"kernel_size": 3, "padding": 1, "dilation": 2},
+    {"kernel_size": 7, "padding": 3, "stride": 2, "bias": False},
+])  # fmt: skip
+def test_sharp_heads_are_the_convolution_in_the_interior(options):
+    convolution = nn.Conv2d(2, 3, **options)
+    layer = PosedAttention.of_convolution(convolution, "Z2")
+    with torch.no_grad():
+        layer.encoding.raw_sharpness.fill_(100.0)
+    x = torch.randn(2, 2, 17, 15)
+    ours, theirs = layer(x), convolution(x)
+    assert ours.shape == theirs.shape
+    margin = -(-layer.neighbourhood.size // 2 // layer.stride)
+    inner = (..., slice(margin, -margin), slice(margin, -margin))
+    torch.testing.assert_close(ours[inner], theirs[inner])
+
+
+def test_the_identity_is_one_of_the_poses():
+    """In the pose of the identity a replaced convolution is what it was, to the sharpness of its heads."""
+    convolution = nn.Conv2d(2, 3, 3, padding=1)
+    x = torch.randn(4, 2, 9, 9)
+    one = PosedAttention.of_convolution(convolution, "Z2")(x)[..., 1:-1, 1:-1]
+    four = PosedAttention.of_convolution(convolution, "R4")(x)[..., 1:-1, 1:-1]
+    assert (four >= one - 1e-12).all() and (four > one + 1e-3).any()
+    assert (one - convolution(x)[..., 1:-1, 1:-1]).norm() / one.norm() < 0.3
+
+
+def test_a_network_of_torchvision_becomes_invariant():
+    model = torchvision.models.resnet18(num_classes=10)
+    model.conv1 = nn.Conv2d(1, 64, kernel_size=3, padding=1, bias=False)
+    count = sum(p.numel() for p in model.parameters())
+    pictures = torch.rand(4, 1, 17, 17)
+    assert max(equivariance_error(model.eval(), pictures, gsa.group("R4")).values()) > 1e-4
+    replaced = replace_convolutions(model, "R4")
+    assert replaced is model and not any(isinstance(m, nn.Conv2d) and m.kernel_size != (1, 1) for m in model.modules())
+    assert sum(p.numel() for p in model.parameters()) < 1.001 * count
+    model.train()(pictures)
+    assert_equivariant(model.eval(), pictures, gsa.group("R4"))
+
+
+def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
+    model = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 4, 2))
+    before = list(model)
+    with pytest.raises(ValueError, match=r"cannot be replaced:\n1: .*\n2: .*odd sides"):
+        replace_convolutions(model, "R4")
+    assert list(model) == before
+    with pytest.raises(ValueError, match="the same kernel_size in both directions"):
+        replace_convolutions(nn.Conv2d(2, 4, (3, 1)), "R4")
+    with pytest.raises(ValueError, match=r"takes images \[B, 2, H, W\], but got the shape \[1, 3, 5, 5\]"):
+        PosedAttention("R4", 2, 3)(torch.rand(1, 3, 5, 5))
+
+
+def test_networks_without_convolutions_stay_as_they_are():
+    model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU())
+    first = model[0]
+    assert replace_convolutions(model, "R4")[0] is first
+    assert isinstance(replace_convolutions(nn.Conv2d(2, 2, 3), "R4"), PosedAttention)
