@@ -1,4 +1,4 @@
-"""A torchvision network before and after its convolutions are replaced by layers of ours: accuracy and equivariance.
+"""A torchvision network before and after its convolutions are replaced by attention: accuracy and equivariance.
 
     python benchmarks/imported_layer.py
 
@@ -17,7 +17,7 @@ import lightning
 from _machine import save
 from lightning.pytorch.callbacks import ModelCheckpoint
 from table import spread
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import AdamW
 from torchvision.models import resnet18
 
@@ -29,29 +29,6 @@ from gsa.training import Classifier, warmup_cosine
 SIZE = 17  # → 9 → 5 → 3 → 2: strides of 2 on odd sides lose no symmetry
 
 
-class PosedAttention(nn.Module):
-    """[B, C, H, W] → [B, C′, H′, W′]: attention in every pose, the strongest kept; turns with its input."""
-
-    def __init__(self, group: str, in_channels: int, out_channels: int, stride: int) -> None:
-        super().__init__()
-        self.attention = gsa.nn.LiftingSelfAttention(group, in_channels, out_channels, neighbourhood=3)
-        self.stride = stride
-
-    def forward(self, images: Tensor) -> Tensor:
-        features = self.attention(images).max(dim=2).values
-        return features[..., :: self.stride, :: self.stride]  # of an odd side, this keeps both ends
-
-
-def replace_convolutions(module: nn.Module, group: str) -> nn.Module:
-    """Put attention where a convolution looks at more than one pixel; in place."""
-    for name, child in module.named_children():
-        if isinstance(child, nn.Conv2d) and child.kernel_size != (1, 1):
-            setattr(module, name, PosedAttention(group, child.in_channels, child.out_channels, child.stride[0]))
-        else:
-            replace_convolutions(child, group)
-    return module
-
-
 def before() -> nn.Module:
     """ResNet-18 as torchvision has it, but for a first convolution for small grey pictures."""
     network = resnet18(num_classes=10)
@@ -61,7 +38,7 @@ def before() -> nn.Module:
 
 def after() -> nn.Module:
     """The same with attention that turns with its input."""
-    return replace_convolutions(before(), "R4")
+    return gsa.nn.replace_convolutions(before(), "R4")
 
 
 def measure(make: Callable[[], nn.Module], seed: int, epochs: int, rate: float) -> dict[str, float]:

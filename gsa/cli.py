@@ -1,7 +1,7 @@
 """The command `gsa`: networks by name, and what can be done with a trained one.
 
 gsa list
-gsa predict PICTURE … --checkpoint RUN
+gsa predict PICTURE … [--checkpoint RUN]
 gsa check --checkpoint RUN
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
@@ -153,7 +153,14 @@ def _parser() -> argparse.ArgumentParser:
         if name == "export":
             added.add_argument("--to", type=Path, required=True, metavar="FOLDER")
             added.add_argument("--program", action="store_true", help="a torch.export program as well")
-        added.add_argument("--checkpoint", type=Path, required=True, help="folder of a run, checkpoint, or export")
+        shipped = {"default": "rotmnist_gsa"} if name == "predict" else {"required": True}
+        added.add_argument(
+            "--checkpoint",
+            type=Path,
+            help="folder of a run, checkpoint, export, or a network that comes trained"
+            + (" (default rotmnist_gsa)" if name == "predict" else ""),
+            **shipped,
+        )
     command("dashboard", save_dashboard).add_argument("project", metavar="ENTITY/PROJECT")
     return parser
 

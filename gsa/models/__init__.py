@@ -9,7 +9,7 @@ from gsa.models._network import Network
 from gsa.models._picture_format import PictureFormat
 from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
-from gsa.models._pretrained import list_pretrained
+from gsa.models._pretrained import list_pretrained, pretrained_folder
 from gsa.models._registry import create_model, list_models, preset
 from gsa.models._stages import StagePlan
 from gsa.models._stem import StemOptions
@@ -35,6 +35,7 @@ __all__ = [
     "list_models",
     "list_pretrained",
     "preset",
+    "pretrained_folder",
     "read_export",
     "write_export",
 ]

@@ -1,6 +1,6 @@
 """Group self-attention networks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
@@ -102,10 +102,12 @@ class GSANet(Network):
 
         self.stages = nn.ModuleList()
         channels = plan.channels
-        for blocks, pool in plan.stages():
-            stage = nn.Sequential()
+        for index, (blocks, pool) in enumerate(plan.stages()):
+            stage, of_stage = nn.Sequential(), attention
+            if plan.content_heads is not None:
+                of_stage = replace(attention, num_heads=attention.positional_heads + plan.content_heads[index])
             for inputs, channels, crop in blocks:
-                options = (attention, form, crop, dropouts.dropout, norm)
+                options = (of_stage, form, crop, dropouts.dropout, norm)
                 stage.append(_BLOCKS[block](self.group, inputs, channels, *options))
                 if block_norm:
                     stage.extend(_normed(norm, channels))

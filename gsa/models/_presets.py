@@ -58,15 +58,10 @@ _DIGITS = {
     "lifted_norm": True,
 }
 
-# Heads that start at offsets and poses, in the plan of a convolutional network.
-_POSITIONAL = {
-    "group": "R4",
-    "channels": 24,
-    "blocks": (0, 5),
-    "crops": (1, 1, 1, 1, 1),
-    "pools": (2, 0),
-    "num_heads": 18,
+# Ours: heads that start at offsets and poses, in the plan of a convolutional network; content at the coarse maps.
+_GSA = {
     "positional_heads": 18,
+    "num_heads": 18,
     "head_dim": 8,
     "neighbourhood": 3,
     "encoding": "quadratic",
@@ -79,6 +74,52 @@ _POSITIONAL = {
     "block": "plain",
     "norm": "batch",
     "lifted_norm": True,
+}
+
+_ROTMNIST_GSA = {
+    "group": "R4",
+    "channels": 24,
+    "blocks": (0, 3, 2),
+    "crops": (1, 1, 1, 1, 1),
+    "pools": (2, 0, 0),
+    "content_heads": (0, 0, 4),
+}
+
+_DIGITS_GSA = {
+    "group": "R4",
+    "channels": 20,
+    "blocks": (2, 1),
+    "crops": (1, 1, 1),
+    "pools": (2, 0),
+    "content_heads": (0, 4),
+    "stem_heads": 9,
+    "stem_neighbourhood": 3,
+    "stem_crop": 1,
+}
+
+_CIFAR10_GSA = {
+    "group": "Z2M",
+    "channels": 64,
+    "blocks": (1, 2, 2),
+    "expansion": (1, 2, 2),
+    "pools": (2, 2, 0),
+    "content_heads": (0, 0, 4),
+    "head_dim": 16,
+    "stem_heads": 9,
+    "stem_head_dim": 3,
+    "stem_neighbourhood": 3,
+    "stem_crop": 0,
+}
+
+_PCAM_GSA = {
+    "group": "R4M",
+    "channels": 12,
+    "blocks": (0, 1, 1, 2),
+    "expansion": (1, 1, 1, 2),
+    "crops": (1, 1, 1, 1),
+    "pools": (2, 2, 2, 0),
+    "content_heads": (0, 0, 0, 4),
+    "stem_head_dim": 3,
 }
 
 _PICTURES = {
@@ -103,8 +144,13 @@ PRESETS: dict[str, Preset] = {
     )
     for group in groups
 } | {
-    "rotmnist_positional": _preset(GSANet, "rotmnist", "rotmnist_gsa", **_POSITIONAL),
-    "rotmnist_gsa": _preset(GSANet, "rotmnist", "rotmnist_gsa", **_POSITIONAL | {"num_heads": 20}),
+    "rotmnist_gsa": _preset(GSANet, "rotmnist", "rotmnist_gsa", **_GSA | _ROTMNIST_GSA),
+    "rotmnist_positional": _preset(
+        GSANet, "rotmnist", "rotmnist_gsa", **_GSA | _ROTMNIST_GSA | {"content_heads": None}
+    ),
+    "digits_gsa": _preset(GSANet, "digits", "digits_gsa", **_GSA | _DIGITS_GSA),
+    "cifar10_gsa": _preset(GSANet, "cifar10", "cifar10_gsa", **_GSA | _CIFAR10_GSA),
+    "pcam_gsa": _preset(GSANet, "pcam", "pcam_gsa", **_GSA | _PCAM_GSA),
     "rotmnist_z2_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_z2_cnn", group="Z2", channels=20, bias=True),
     "rotmnist_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=19),
     "rotmnist_alpha_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=10, attention="full"),

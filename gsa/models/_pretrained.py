@@ -7,7 +7,7 @@ from gsa.models._network import Network
 from gsa.models._picture_format import PictureFormat
 from gsa.models._weight_files import is_export, read_export
 
-__all__ = ["list_pretrained", "load_pretrained"]
+__all__ = ["list_pretrained", "load_pretrained", "pretrained_folder"]
 
 _FOLDER = Path(__file__).parent / "weights"
 
@@ -15,6 +15,17 @@ _FOLDER = Path(__file__).parent / "weights"
 def list_pretrained() -> list[str]:
     """Names of the networks whose trained weights come with the package."""
     return sorted(folder.name for folder in _FOLDER.iterdir() if is_export(folder))
+
+
+def pretrained_folder(name: str) -> Path:
+    """Where the trained weights of a network lie, as an export.
+
+    Raises:
+        ValueError: there are none of this name.
+    """
+    if name not in list_pretrained():
+        raise ValueError(f"there are no trained weights of {name!r}; there are those of {list_pretrained()}")
+    return _FOLDER / name
 
 
 def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> None:
@@ -27,9 +38,7 @@ def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> No
     Raises:
         ValueError: there are none of this name; files that have changed; keywords that make another network.
     """
-    if name not in list_pretrained():
-        raise ValueError(f"there are no trained weights of {name!r}; there are those of {list_pretrained()}")
-    config, weights = read_export(_FOLDER / name)
+    config, weights = read_export(pretrained_folder(name))
     trained = config["model"] | {key: config["pictures"][key] for key in ("in_channels", "num_classes")}
     free = {"num_classes", *network.training_only}
     differing = [

@@ -18,6 +18,8 @@ class StagePlan:
         expansion: factor on the channels at each stage's first block; 1 everywhere when None.
         crops: pixels cut from every border, for each block; 0 everywhere when None.
         pools: window of the stride-2 max-pool after each stage (2 for even maps, 3 for odd ones), 0 for none.
+        content_heads: number of heads with content in each stage, beside the positional ones; as the attention's
+            options have it everywhere when None.
 
     Raises:
         ValueError: numbers out of their range, lists of other lengths, a stage that expands without a block.
@@ -28,10 +30,11 @@ class StagePlan:
     expansion: Sequence[int] | None = None
     crops: Sequence[int] | None = None
     pools: Sequence[int] = (2, 0)
+    content_heads: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         check_positive(channels=self.channels)
-        for name in ("blocks", "expansion", "crops", "pools"):
+        for name in ("blocks", "expansion", "crops", "pools", "content_heads"):
             _check_counts(name, getattr(self, name), least=1 if name == "expansion" else 0)
         blocks, expansion, crops, pools = self.blocks, self._expansion, self._crops, self.pools
         if not len(blocks) == len(expansion) == len(pools):
@@ -39,6 +42,8 @@ class StagePlan:
                 "blocks, expansion and pools need one entry a stage, "
                 f"but got {len(blocks)}, {len(expansion)} and {len(pools)}"
             )
+        if self.content_heads is not None and len(self.content_heads) != len(blocks):
+            raise ValueError(f"content_heads needs one entry a stage ({len(blocks)}), but got {self.content_heads}")
         if len(crops) != sum(blocks):
             raise ValueError(f"crops needs one entry a block ({sum(blocks)}), but got {len(crops)}")
         if any(factor != 1 and not count for count, factor in zip(blocks, expansion, strict=True)):
@@ -65,7 +70,7 @@ class StagePlan:
 
 
 def _check_counts(name: str, values: Sequence[int] | None, least: int) -> None:
-    if values is None and name in ("expansion", "crops"):
+    if values is None and name in ("expansion", "crops", "content_heads"):
         return
     if not isinstance(values, Sequence) or not all(is_count(value, least) for value in values):
         raise ValueError(f"{name} must be a list of integers of at least {least}, but got {values!r}")

@@ -1,4 +1,4 @@
-"""Attention whose weights are the same for all queries: a convolution, but for the border."""
+"""Attention whose weights are the same for all queries: a convolution, with other kernels at the border."""
 
 import torch
 import torch.nn.functional as F
@@ -21,9 +21,9 @@ def attend_by_position(
 
         out(i, h) = Σ_e W_o^e Σ_{j,m} softmax_{j,m}( score_e(h, m, j − i) ) W_v^e x(j, m) + b
 
-    Away from the border this is one convolution with the kernel Σ_e W_o^e W_v^e softmax(score_e), and computed as one.
-    Keys outside the picture take no part, as in `attend`, so near the border every head has a norm of its own, and
-    heads are computed one by one.
+    This is a convolution with the kernel Σ_e W_o^e W_v^e softmax(score_e). Keys outside the picture take no part, as in
+    `attend`: at the border the softmax is over those that are left, so every row and column of pixels that misses
+    some has a kernel of its own.
 
     Args:
         features: x, [B, C, M, H, W]; M key poses.
@@ -36,51 +36,61 @@ def attend_by_position(
 
     Returns:
         [B, C′, P, H − 2·crop, W − 2·crop]
+
+    Raises:
+        ValueError: shapes that do not fit; a crop that leaves nothing.
     """
-    weights = scores.masked_fill(~window, -torch.inf).flatten(2).softmax(-1).view_as(scores)
-    maps = weights, value, out, out.new_zeros(len(out)) if bias is None else bias
+    _check(features, scores, window, value, out, crop)
+    scores = scores.masked_fill(~window, -torch.inf)
+    maps = out if value is None else torch.einsum("oed,edc->oec", out, value)
+    poses = scores.shape[1]
+    biases = None if bias is None else bias.repeat_interleave(poses)
+    rows, columns = (_alike(length, side, crop) for length, side in zip(features.shape[-2:], window.shape, strict=True))
+    result = [
+        torch.cat([
+            F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases) for x, v in columns
+        ], dim=-1)
+        for y, u in rows
+    ]  # fmt: skip
+    return torch.cat(result, dim=-2).unflatten(1, (-1, poses))
+
+
+def _check(features: Tensor, scores: Tensor, window: Tensor, value: Tensor | None, out: Tensor, crop: int) -> None:
+    heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
+    if features.ndim != 5 or features.shape[2] != key_poses:
+        raise ValueError(f"features must be [B, C, {key_poses}, H, W] here, but got the shape {list(features.shape)}")
+    if tuple(window.shape) != sides or any(side % 2 == 0 for side in sides):
+        raise ValueError(
+            f"scores and window must end in the same odd sides, but got {list(sides)} and {list(window.shape)}"
+        )
+    channels = features.shape[1]
+    inner = channels if value is None else value.shape[1]
+    if value is not None and tuple(value.shape) != (heads, inner, channels):
+        raise ValueError(f"value must be [{heads}, d, {channels}] here, but got the shape {list(value.shape)}")
+    if out.ndim != 3 or tuple(out.shape[1:]) != (heads, inner):
+        raise ValueError(f"out must be [C′, {heads}, {inner}] here, but got the shape {list(out.shape)}")
     height, width = features.shape[-2:]
-    rows, columns = (side // 2 for side in window.shape)  # of the border, where keys are missing
-    if height <= 2 * rows or width <= 2 * columns:
-        return _cut(_head_by_head(features, *maps), crop, crop)
-    result = _cut(_composed(features, *maps), max(crop - rows, 0), max(crop - columns, 0))
-    if crop < columns:
-        sides = features[..., : 2 * columns], features[..., width - 2 * columns :]
-        left, right = (_cut(_head_by_head(side, *maps), max(rows, crop), 0) for side in sides)
-        result = torch.cat((left[..., crop:columns], result, right[..., columns : 2 * columns - crop]), dim=-1)
-    if crop < rows:
-        sides = features[..., : 2 * rows, :], features[..., height - 2 * rows :, :]
-        top, bottom = (_cut(_head_by_head(side, *maps), 0, crop) for side in sides)
-        result = torch.cat((top[..., crop:rows, :], result, bottom[..., rows : 2 * rows - crop, :]), dim=-2)
-    return result
+    if crop < 0 or min(height, width) <= 2 * crop:
+        raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")
 
 
-def _cut(x: Tensor, rows: int, columns: int) -> Tensor:
-    """Without so many rows above and below, and columns left and right."""
-    height, width = x.shape[-2:]
-    return x[..., rows : height - rows, columns : width - columns]
+def _alike(length: int, side: int, crop: int) -> list[tuple[slice, slice]]:
+    """Pixels of a line in groups that see the same part of a window: what they see of the line, and of the window."""
+    reach = side // 2
+    inner = max(reach, crop)  # the first pixel of those that see the whole window
+    groups = [(slice(inner - reach, length - inner + reach), slice(None))] if length > 2 * inner else []
+
+    def alone(pixel: int) -> tuple[slice, slice]:
+        first, last = max(pixel - reach, 0), min(pixel + reach, length - 1)
+        return slice(first, last + 1), slice(first - pixel + reach, last - pixel + reach + 1)
+
+    before = range(crop, min(inner, length - crop))
+    after = range(max(length - inner, inner), length - crop)
+    return [*map(alone, before), *groups, *map(alone, after)]
 
 
-def _composed(x: Tensor, weights: Tensor, value: Tensor | None, out: Tensor, bias: Tensor) -> Tensor:
-    """One convolution with one kernel, at the pixels that see their whole window: [B, C′, P, H − U + 1, W − V + 1]."""
-    joined = out if value is None else torch.einsum("oed,edc->oec", out, value)
-    kernel = torch.einsum("oec,epmuv->opcmuv", joined, weights)
-    biases = bias.repeat_interleave(kernel.shape[1])
-    y = F.conv2d(x.flatten(1, 2), kernel.flatten(2, 3).flatten(0, 1), biases)
-    return y.unflatten(1, kernel.shape[:2])
-
-
-def _head_by_head(x: Tensor, weights: Tensor, value: Tensor | None, out: Tensor, bias: Tensor) -> Tensor:
-    """Every head on its own, over the keys that there are: [B, C′, P, H, W]."""
-    heads, poses, _, rows, columns = weights.shape
-    size, padding = x.shape[-2:], (rows // 2, columns // 2)
-    values = (
-        torch.einsum("edc,bcmyx->bdemyx", value, x)
-        if value is not None
-        else x[:, :, None].expand(-1, -1, heads, -1, -1, -1)
-    )
-    batch = values.shape[:2]
-    attended = F.conv2d(values.flatten(0, 1).flatten(1, 2), weights.flatten(0, 1), padding=padding, groups=heads)
-    seen = F.conv2d(x.new_ones(1, 1, *size), weights.sum(2).flatten(0, 1)[:, None].to(x.dtype), padding=padding)
-    attended = (attended / seen).view(*batch, heads, poses, *size)
-    return torch.einsum("oed,bdepyx->bopyx", out, attended) + bias[:, None, None, None]
+def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
+    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [C′, heads, C] → [C′·P, C·M, u, v]."""
+    weights = scores.flatten(2).softmax(-1).view_as(scores)
+    kernel = torch.einsum("oec,epmuv->opcmuv", maps, weights)
+    return kernel.flatten(2, 3).flatten(0, 1)

@@ -7,7 +7,15 @@ from typing import Any
 
 from torch import Tensor
 
-from gsa.models import Network, PictureFormat, create_model, is_export, read_export
+from gsa.models import (
+    Network,
+    PictureFormat,
+    create_model,
+    is_export,
+    list_pretrained,
+    pretrained_folder,
+    read_export,
+)
 from gsa.saved._checkpoint import read_checkpoint
 
 __all__ = ["Saved", "load", "read"]
@@ -26,7 +34,8 @@ def load(path: str | os.PathLike[str]) -> Network:
     """A trained network in eval mode; it takes pictures as its `pictures.normalise` makes them.
 
     Args:
-        path: folder of a run (its best weights), a checkpoint, or a folder written by `export`.
+        path: folder of a run (its best weights), a checkpoint, or a folder written by `export`; or the name of a
+            network whose trained weights come with the package.
 
     Raises:
         FileNotFoundError: nothing of the kind is there.
@@ -38,6 +47,8 @@ def load(path: str | os.PathLike[str]) -> Network:
 def read(path: str | os.PathLike[str]) -> Saved:
     """`load`, with what is known of the network besides."""
     path = Path(path)
+    if not path.exists() and str(path) in list_pretrained():
+        path = pretrained_folder(str(path))
     if is_export(path):
         config, weights = read_export(path)
         try:

@@ -77,18 +77,41 @@ def test_maps_smaller_than_the_window_are_all_border():
         torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
 
 
-def test_a_composed_kernel_alone_is_wrong_at_the_border(monkeypatch):
-    """Planted: zeros outside the picture as keys, which a padded convolution would have."""
+def test_a_padded_convolution_is_wrong_at_the_border():
+    """Planted: zeros outside the picture as keys."""
     made, x = layer("regular", 3, 3, neighbourhood=3), picture("regular")
     right = made(x)
-    monkeypatch.setattr(
-        gsa.ops._by_position,
-        "_head_by_head",
-        lambda x, weights, *maps: gsa.ops._by_position._composed(F.pad(x, (1, 1, 1, 1)), weights, *maps),
-    )
-    wrong = made(x)
+    wrong = crop_border(made(F.pad(x, (1, 1, 1, 1))), 1)
     torch.testing.assert_close(wrong[..., 1:-1, 1:-1], right[..., 1:-1, 1:-1])
     assert (wrong - right).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"features": (2, 3, 2, 5, 5)}, r"features must be \[B, C, 4, H, W\] here"),
+        ({"window": (3, 5)}, "the same odd sides"),
+        ({"value": (2, 4, 2)}, r"value must be \[2, d, 3\] here"),
+        ({"out": (5, 2, 3)}, r"out must be \[C′, 2, 4\] here"),
+        ({"crop": 3}, "cropping 3 pixels from every border leaves nothing of a 5×6 map"),
+        ({"crop": -1}, "cropping -1 pixels"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(change, message):
+    shapes = {
+        "features": (2, 3, 4, 5, 6),
+        "scores": (2, 4, 4, 3, 3),
+        "window": (3, 3),
+        "value": (2, 4, 3),
+        "out": (5, 2, 4),
+    }
+    tensors = {name: torch.ones(change.get(name, shape)) for name, shape in shapes.items()}
+    tensors["window"] = tensors["window"].bool()
+    assert gsa.ops.attend_by_position(
+        **{k: torch.ones(s) for k, s in shapes.items()} | {"window": torch.ones(3, 3).bool()}
+    ).shape == (2, 5, 4, 5, 6)
+    with pytest.raises(ValueError, match=message):
+        gsa.ops.attend_by_position(**tensors, crop=change.get("crop", 0))
 
 
 @pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8", "R8M"])
