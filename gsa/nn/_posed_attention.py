@@ -160,7 +160,5 @@ def _single(convolution: nn.Conv2d, name: str) -> int:
     if value == "valid":
         return 0
     if value[0] != value[1]:
-        raise ValueError(
-            f"attention replaces convolutions whose {name} is the same in both directions, but got {value}"
-        )
+        raise ValueError(f"attention replaces convolutions with the same {name} in both directions, but got {value}")
     return int(value[0])

@@ -35,6 +35,14 @@ RIVALS = {
     "pcam_alpha_f_r4_cnn": 140_453,
     "pcam_alpha_f_r4m_cnn": 141_221,
 }
+# Ours, with heads that start at offsets: at most as many as stand here.
+OURS = {
+    "rotmnist_gsa": 45_000,
+    "rotmnist_positional": 45_000,
+    "digits_gsa": 25_000,
+    "cifar10_gsa": 1_370_996,
+    "pcam_gsa": 140_000,
+}
 TRANSFORMERS = {"rotmnist_vit": "rotmnist_r4_sa", "cifar10_vit": "cifar10_z2_sa", "pcam_vit": "pcam_r4_sa"}
 SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96, "digits": 12}
 GRID = gsa.group("R4M")  # all eight symmetries of the pixel grid
@@ -58,7 +66,34 @@ def test_parameters_are_the_published_and_a_bias_for_every_class(name):
 
 def test_the_list_of_models():
     digits = ["digits_z2_sa", "digits_r4_sa", "digits_r8_sa"]
-    assert gsa.list_models() == [*PUBLISHED, *digits, *RIVALS, *TRANSFORMERS]
+    assert gsa.list_models() == [*PUBLISHED, *digits, *OURS, *RIVALS, *TRANSFORMERS]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_are_small(name):
+    assert count(gsa.create_model(name)) <= OURS[name]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_keep_exactly_their_own_symmetries(name, float64):
+    network, images = gsa.create_model(name), pictures(name, 4)
+    for layer in network.modules():
+        if isinstance(layer, gsa.nn.SelfAttention):
+            torch.nn.init.normal_(layer.out.weight, std=layer.out.in_features**-0.5)  # content speaks
+    with torch.no_grad():
+        network(images)  # running statistics
+    assert_exactly_its_own_symmetries(network.eval(), images[:1])
+
+
+def test_content_is_where_the_preset_has_it():
+    heads = [
+        (layer.positional_heads, layer.content_heads)
+        for layer in gsa.create_model("rotmnist_gsa").modules()
+        if isinstance(layer, gsa.nn.SelfAttention)
+    ]
+    assert heads == [(18, 0)] * 4 + [(18, 4)] * 2
+    positional = gsa.create_model("rotmnist_positional")
+    assert not any(m.content_heads for m in positional.modules() if isinstance(m, gsa.nn.SelfAttention))
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -143,12 +178,20 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
         ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
         ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
         ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
-        ("rotmnist_r4_cnn", {"num_classes": 1.5}, "num_classes must be a positive integer, but got 1.5"),
+        (
+            "rotmnist_r4_cnn",
+            {"num_classes": 1.5},
+            "num_classes must be a positive integer, or 0 for no head, but got 1.5",
+        ),
         ("rotmnist_r4_cnn", {"in_channels": True}, "in_channels must be a positive integer, but got True"),
         ("rotmnist_alpha_r4_cnn", {"attention_reduction": 0}, "attention_reduction must be a positive integer"),
         ("rotmnist_alpha_r4_cnn", {"attention_reduction": -1}, "attention_reduction must be a positive integer"),
         ("cifar10_z2_cnn", {"channels": -3}, "channels must be a positive integer, but got -3"),
-        ("cifar10_z2_cnn", {"num_classes": 2.5}, "num_classes must be a positive integer, but got 2.5"),
+        (
+            "cifar10_z2_cnn",
+            {"num_classes": 2.5},
+            "num_classes must be a positive integer, or 0 for no head, but got 2.5",
+        ),
         ("pcam_r4_cnn", {"growth": 2.5}, "growth must be a positive integer, but got 2.5"),
         ("pcam_alpha_f_r4_cnn", {"attention_hidden": 1.5}, "attention_hidden must be a positive integer, but got 1.5"),
         ("rotmnist_vit", {"patch_size": 0}, "patch_size must be a positive integer, but got 0"),
@@ -156,7 +199,7 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
         ("rotmnist_vit", {"layers": -1}, "layers must be a positive integer, but got -1"),
         ("rotmnist_vit", {"num_heads": 0}, "num_heads must be a positive integer, but got 0"),
         ("rotmnist_vit", {"mlp_channels": 0}, "mlp_channels must be a positive integer, but got 0"),
-        ("rotmnist_vit", {"num_classes": 0}, "num_classes must be a positive integer, but got 0"),
+        ("rotmnist_vit", {"num_classes": -1}, "num_classes must be a positive integer, or 0 for no head, but got -1"),
         ("rotmnist_vit", {"patch_size": 5}, "divisible by patch_size, but got 28 and 5"),
         ("rotmnist_vit", {"num_heads": 5}, "divisible by num_heads, but got 32 and 5"),
     ],

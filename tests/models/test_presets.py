@@ -34,10 +34,11 @@ def test_presets_know_their_data_recipe_and_keywords(name):
 
 def test_keywords_of_a_network_are_flat():
     assert set(preset("digits_r4_sa").keywords) == {
-        "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "num_heads",
-        "head_dim", "neighbourhood", "window", "encoding", "form", "norm", "lifted_norm", "block_norm",
-        "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels", "poses",
-        "on_inexact",
+        "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "content_heads",
+        "num_heads", "positional_heads", "head_dim", "neighbourhood", "window", "encoding", "stem_heads",
+        "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "form", "block", "norm", "lifted_norm",
+        "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels",
+        "poses", "on_inexact",
     }  # fmt: skip
 
 
@@ -85,8 +86,8 @@ def test_unknown_keywords_and_names_are_refused_with_the_nearest():
         ({"expansion": (1.5, 1)}, "expansion must be a list of integers of at least 1"),
         ({"expansion": (1,)}, "one entry a stage, but got 2, 1 and 2"),
         ({"channels": 0}, "channels must be a positive integer, but got 0"),
-        ({"num_classes": 2.5}, "num_classes must be a positive integer, but got 2.5"),
-        ({"num_classes": 0}, "num_classes must be a positive integer, but got 0"),
+        ({"num_classes": 2.5}, "num_classes must be a positive integer, or 0 for no head, but got 2.5"),
+        ({"num_classes": -1}, "num_classes must be a positive integer, or 0 for no head, but got -1"),
         ({"attention_dropout": "half"}, "attention_dropout must be a probability"),
         ({"pixels": "median"}, "pixels must be one of"),
         ({"poses": "sum"}, "poses must be one of"),

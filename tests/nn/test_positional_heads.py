@@ -98,20 +98,17 @@ def test_a_padded_convolution_is_wrong_at_the_border():
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(change, message):
-    shapes = {
-        "features": (2, 3, 4, 5, 6),
-        "scores": (2, 4, 4, 3, 3),
-        "window": (3, 3),
-        "value": (2, 4, 3),
-        "out": (5, 2, 4),
-    }
-    tensors = {name: torch.ones(change.get(name, shape)) for name, shape in shapes.items()}
-    tensors["window"] = tensors["window"].bool()
-    assert gsa.ops.attend_by_position(
-        **{k: torch.ones(s) for k, s in shapes.items()} | {"window": torch.ones(3, 3).bool()}
-    ).shape == (2, 5, 4, 5, 6)
+    fitting = {
+        "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
+    }  # fmt: skip
+
+    def attended(crop=0, **shapes):
+        tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
+        return gsa.ops.attend_by_position(**tensors | {"window": tensors["window"].bool()}, crop=crop)
+
+    assert attended().shape == (2, 5, 4, 5, 6)
     with pytest.raises(ValueError, match=message):
-        gsa.ops.attend_by_position(**tensors, crop=change.get("crop", 0))
+        attended(**change)
 
 
 @pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8", "R8M"])
