@@ -43,11 +43,15 @@ QUICK_OVERRIDES = (
 
 @dataclass
 class Run:
-    """One job of train.py."""
+    """One job of train.py; a row is an experiment, and what differs from it, as on the command line."""
 
-    experiment: str
+    row: str
     folder: Path
     overrides: tuple[str, ...]
+
+    @property
+    def experiment(self) -> str:
+        return self.row.split()[0]
 
     @property
     def report(self) -> dict | None:
@@ -57,7 +61,13 @@ class Run:
     def start(self, threads: int) -> subprocess.Popen:
         """train.py, which skips what is finished, and refuses a folder that holds a run with other settings."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, str(ROOT / "train.py"), f"experiment={self.experiment}", *self.overrides]
+        command = [
+            sys.executable,
+            str(ROOT / "train.py"),
+            f"experiment={self.experiment}",
+            *self.overrides,
+            *self.row.split()[1:],
+        ]
         command += [f"hydra.run.dir={self.folder}", "ckpt_path=auto"]
         with (self.folder / "output.txt").open("a") as output:
             return subprocess.Popen(
@@ -114,14 +124,14 @@ def stop(working: Iterable[subprocess.Popen]) -> None:
 
 def rows_of(options: argparse.Namespace) -> list[str]:
     """The experiments of the table that were asked for."""
-    table = PUBLISHED[options.table]
+    table = dict.fromkeys([*PUBLISHED[options.table], *QUICK.get(options.table, ())])
     if options.rows:
         wanted = [name for name in table if name in options.rows or name.split("/")[1] in options.rows]
         known = {name.split("/")[1] for name in table} | table.keys()
         if unknown := [row for row in options.rows if row not in known]:
             raise SystemExit(f"{', '.join(unknown)} is no row of {options.table}; the rows are {', '.join(table)}")
         return wanted
-    return list(QUICK.get(options.table, table) if options.quick else table)
+    return list(QUICK.get(options.table, table) if options.quick else PUBLISHED[options.table])
 
 
 def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> dict[str, float]:
@@ -129,7 +139,7 @@ def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> d
     runs = {
         (row, rate): Run(
             row,
-            options.folder / row / f"search_{rate}",
+            options.folder / folder_of(row) / f"search_{rate}",
             (
                 *overrides(options, options.epochs // 2),
                 f"optimizer.lr={rate}",
@@ -153,10 +163,13 @@ def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> d
 
 def seeded(options: argparse.Namespace, row: str, seed: int, rate: float | None) -> Run:
     """The training of a row that counts, with the rate of the search or of the recipe."""
-    if rate is None:
-        return Run(row, options.folder / row / f"seed_{seed}", (*overrides(options, options.epochs), f"seed={seed}"))
-    found = (*overrides(options, options.epochs), f"optimizer.lr={rate}", f"seed={seed}")
-    return Run(row, options.folder / row / f"seed_{seed}_rate_{rate}", found)
+    found = (*overrides(options, options.epochs), f"seed={seed}", *([f"optimizer.lr={rate}"] if rate else []))
+    name = f"seed_{seed}_rate_{rate}" if rate else f"seed_{seed}"
+    return Run(row, options.folder / folder_of(row) / name, found)
+
+
+def folder_of(row: str) -> str:
+    return row.replace(" ", ",")
 
 
 def overrides(options: argparse.Namespace, epochs: int) -> tuple[str, ...]:
@@ -175,18 +188,29 @@ def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates:
         "validation; mean ± standard deviation over seeds. The published figures are of the official splits and full "
         "trainings" + (", chosen on the test set." if options.table != "pcam" else "."),
         "",
-        "| row | parameters | epochs × pictures | rate | validation, % | test, % | published, % | seconds | seeds |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| row | parameters | epochs × pictures | rate | validation, % | test, % | published, % | seconds "
+        "| an epoch, s | epochs to 97, 98 % | seeds |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row, runs in reports.items():
-        published = PUBLISHED[options.table][row]
+        published = PUBLISHED[options.table].get(row)
         cells = [row, f"{runs[0]['parameters']:,}", f"{runs[0]['epochs']} × {runs[0]['used']['train']}"]
         scores = (spread([r[f"{part}_accuracy"] for r in runs]) for part in ("val", "test"))
         cells += [rates.get(row, "recipe"), *scores]
         cells += ["" if published is None else published, f"{sum(r['train_seconds'] for r in runs) / len(runs):.0f}"]
+        cells.append(f"{sum(r['seconds_per_epoch'] for r in runs) / len(runs):.1f}")
+        cells.append(", ".join(epochs_to(level, runs) for level in (0.97, 0.98)))
         cells.append(", ".join(str(r["seed"]) for r in runs))
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
+
+
+def epochs_to(level: float, runs: list[dict]) -> str:
+    """After how many epochs validation first was at a level, in the mean over seeds; — if one never was."""
+    reached = [
+        next((n for n, epoch in enumerate(run["history"], 1) if epoch["val/accuracy"] >= level), None) for run in runs
+    ]
+    return "—" if None in reached else f"{sum(reached) / len(reached):.0f}"
 
 
 def draw(reports: dict[str, list[dict]], name: str) -> None:
@@ -214,7 +238,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
 def main(options: argparse.Namespace) -> None:
     rows = rows_of(options)
     name = "_".join(["accuracy", options.table, *(["quick"] if options.quick else []), *(options.rows or [])])
-    name = name.replace("/", "_")
+    name = name.replace("/", "_").replace(" ", ",")
     options.folder = options.folder or Path("multirun") / name
     began, is_new = time.monotonic(), not options.folder.exists()
     deadline = began + 60 * options.budget

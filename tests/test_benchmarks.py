@@ -74,6 +74,7 @@ def options_of(*arguments):
 def write_accuracy_report(run, value, history=(0.1, 0.2)):
     write_report(
         run.folder, model=run.experiment, val_accuracy=value, test_accuracy=value - 0.1, train_seconds=3.0,
+        seconds_per_epoch=1.5,
         history=[{"val/accuracy": v} for v in history],
     )  # fmt: skip
 
@@ -103,13 +104,32 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
     shared = [{o for o in run.overrides if not o.startswith(("optimizer.lr", "seed"))} for run in counted]
     assert all(overrides == shared[0] and "data.source=mnist" in overrides for overrides in shared)
     text = (tmp_path / "accuracy_rotmnist_quick_z2_sa_r4_sa.md").read_text()
-    assert "| rotmnist/z2_sa | 1,000 | 2 × 3 | 0.0125 | 90.0 ± 0.0 | 80.0 ± 0.0 | 96.37 |" in text
+    assert (
+        "| rotmnist/z2_sa | 1,000 | 2 × 3 | 0.0125 | 90.0 ± 0.0 | 80.0 ± 0.0 | 96.37 | 3 | 1.5 | —, — | 0, 0, 0 |"
+        in text
+    )
     assert (tmp_path / "accuracy_rotmnist_quick_z2_sa_r4_sa.png").stat().st_size > 1000
 
 
 def test_a_row_that_is_not_in_the_table_is_refused():
     with pytest.raises(SystemExit, match="r5_sa is no row of rotmnist; the rows are rotmnist/z2_sa, "):
         accuracy.rows_of(options_of("--rows", "r5_sa"))
+
+
+def test_a_row_may_differ_from_its_experiment(tmp_path, monkeypatch):
+    row = "rotmnist/r4_cnn model.dropout=0 optimizer=muon"
+    assert row in accuracy.rows_of(options_of("--quick"))
+    run = accuracy.seeded(options_of("--quick", "--folder", str(tmp_path)), row, 0, 0.01)
+    assert run.experiment == "rotmnist/r4_cnn" and run.folder.parent.name == "r4_cnn,model.dropout=0,optimizer=muon"
+    commands = []
+    monkeypatch.setattr(accuracy.subprocess, "Popen", lambda command, **options: commands.append(command))
+    run.start(1)
+    assert {"experiment=rotmnist/r4_cnn", "model.dropout=0", "optimizer=muon"} <= set(commands[0])
+
+
+def test_epochs_to_a_level():
+    runs = [{"history": [{"val/accuracy": v} for v in values]} for values in ((0.5, 0.97, 0.96), (0.2, 0.96, 0.98))]
+    assert accuracy.epochs_to(0.97, runs) == "2" and accuracy.epochs_to(0.98, runs) == "—"
 
 
 def test_failed_runs_are_named_and_time_that_is_up_ends_the_table(tmp_path, monkeypatch):
@@ -141,5 +161,6 @@ def test_every_row_with_a_published_figure_is_an_experiment():
     rows = [row for table in published.PUBLISHED.values() for row in table]
     networks = {f"{gsa.models.preset(name).data}/{name.partition('_')[2]}" for name in gsa.list_models()}
     assert len(rows) == len(set(rows))
+    rows += [row.split()[0] for quick in published.QUICK.values() for row in quick]
     assert not [row for row in rows if row not in networks and not (folder / f"{row}.yaml").exists()]
     assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9

@@ -77,12 +77,13 @@ _GSA = {
 }
 
 _ROTMNIST_GSA = {
-    "group": "R4",
-    "channels": 24,
+    "group": "R8",
+    "channels": 16,
     "blocks": (0, 3, 2),
     "crops": (1, 1, 1, 1, 1),
     "pools": (2, 0, 0),
     "content_heads": (0, 0, 4),
+    "dropout": 0.1,
 }
 
 _DIGITS_GSA = {

@@ -127,8 +127,9 @@ def make_loggers(run: Run) -> None:
 def _make_all(config: DictConfig) -> Run:
     data = _make(config.data)
     network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
-    plain = OmegaConf.to_container(config, resolve=True)
-    classifier = Classifier(network, data.num_classes, _make(config.optimizer), _make(config.scheduler), {"run": plain})
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    rules = _make(config.optimizer), _make(config.scheduler)
+    classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, plain.get("label_smoothing", 0.0))
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints")
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), history, WandbSections(history)]
     if config.ema is not None:

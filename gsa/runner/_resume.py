@@ -37,7 +37,15 @@ _OF_THE_PLACE = (
     "trainer.log_every_n_steps",
     "trainer.profiler",
 )
-_OF_THE_TRAINING = ("data", "optimizer", "scheduler", "seed", "ema", "trainer.accumulate_grad_batches")
+_OF_THE_TRAINING = (
+    "data",
+    "optimizer",
+    "scheduler",
+    "seed",
+    "ema",
+    "label_smoothing",
+    "trainer.accumulate_grad_batches",
+)
 
 
 def finished_report(config: DictConfig) -> dict[str, Any] | None:
@@ -118,6 +126,7 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
         return
+    there = _with_later_keys(there)
     before, now = flat(there), flat(_plain(config))
     differing = [
         f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
@@ -135,13 +144,18 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
 
 
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
-    before = before | {"model": _with_later_keywords(before["model"])}
+    before = _with_later_keys(before)
     differing = [key for key in _differing(before, _plain(config)) if not _is_below(key, _OF_THE_PLACE)]
     if differing:
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
             f"{', '.join(differing)}: choose another folder (hydra.run.dir, or hydra.sweep.dir for a sweep)"
         )
+
+
+def _with_later_keys(run: dict[str, Any]) -> dict[str, Any]:
+    """An older configuration of a run, with the keys that there are since, as they were then."""
+    return {"label_smoothing": 0.0} | run | {"model": _with_later_keywords(run["model"])}
 
 
 def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:

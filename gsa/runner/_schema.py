@@ -31,6 +31,7 @@ class RunConfig:
     ckpt_path: str | None = MISSING
     compile: Any = MISSING
     ema: float | None = MISSING
+    label_smoothing: float = MISSING
     report: bool = MISSING
     objective: str = MISSING
 

@@ -28,6 +28,7 @@ class Classifier(lightning.LightningModule):
         optimizer: parameters → optimizer; or network → optimizer, if its first argument is called network.
         scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
+        label_smoothing: share of the target, in training, that is spread evenly over all classes.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -42,8 +43,12 @@ class Classifier(lightning.LightningModule):
         optimizer: Callable[[Any], Optimizer],
         scheduler: Callable[[Optimizer, int], LRScheduler],
         config: dict[str, Any] | None = None,
+        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be a share in [0, 1), but got {label_smoothing}")
+        self.label_smoothing = label_smoothing
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.accuracy = nn.ModuleDict(
@@ -79,7 +84,7 @@ class Classifier(lightning.LightningModule):
         self.part = part
         images, labels = batch
         logits = self(images)
-        loss = F.cross_entropy(logits, labels)
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing if part == "train" else 0.0)
         accuracy = self.accuracy[f"{part}_"]
         accuracy(logits, labels)
         if part == "test":
