@@ -41,6 +41,7 @@ PUBLISHED: dict[str, dict[str, float | None]] = {
         "pcam/vit": None,
         "pcam/gsa": None,
     },
+    "ablation": {},  # of rotmnist/gsa, with --quick
     "neighbourhood": {
         "rotmnist/r4_sa_3x3": 96.56,
         "rotmnist/r4_sa_5x5": 97.49,
@@ -67,5 +68,17 @@ QUICK: dict[str, tuple[str, ...]] = {
         "rotmnist/alpha_r4_cnn",
         "rotmnist/gsa optimizer=muon",
         "rotmnist/positional optimizer=muon",
+    ),
+    "ablation": (
+        "rotmnist/gsa optimizer=muon",
+        "rotmnist/gsa optimizer=adamw",
+        "rotmnist/gsa optimizer=muon model.head_starts=centre",
+        "rotmnist/gsa optimizer=muon model.content_heads=[0,0,0]",
+        "rotmnist/gsa optimizer=muon model.content_heads=[0,4,4]",
+        "rotmnist/gsa optimizer=muon model.norm=sample",
+        "rotmnist/gsa optimizer=adamw model.norm=sample",
+        "rotmnist/gsa optimizer=muon model.block=residual",
+        "rotmnist/gsa optimizer=muon model.group=R4 model.channels=24",
+        "rotmnist/gsa optimizer=muon model.group=R12 model.channels=12",
     ),
 }

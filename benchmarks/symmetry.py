@@ -17,10 +17,16 @@ from torch import Tensor, nn
 import gsa
 from gsa.data import turned_digits
 from gsa.groups import act_on_plane
-from gsa.nn import AttentionBlock, LiftingSelfAttention, SpatialPool
+from gsa.nn import AttentionBlock, LiftingSelfAttention, PlainBlock, SpatialPool
 from gsa.symmetry import relative_error
 
 SEEDS = range(5)
+NETWORKS = {  # window of the blocks → what `gsa.create_model` is given
+    "functional encoding, 5×5 square": {"name": "rotmnist_r4_sa", "form": "regular", "window": "square"},
+    "functional encoding, 5×5 disk": {"name": "rotmnist_r4_sa", "form": "regular", "window": "disk"},
+    "heads that start at offsets, 3×3 square (5×5 in the lifting layer)": {"name": "rotmnist_gsa", "window": "square"},
+    "heads that start at offsets, 5×5 disk": {"name": "rotmnist_gsa", "window": "disk", "neighbourhood": 5},
+}
 CASES = [("R4", 90.0), ("R4", 45.0), ("R8", 45.0), ("R16", 45.0), ("R4", 22.5), ("R8", 22.5), ("R16", 22.5)]
 TURNS = gsa.group("R16")  # has every angle above
 
@@ -43,7 +49,7 @@ def inside_disk(x: Tensor) -> Tensor:
 def at_every_depth(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     """Features after the lifting layer, every block and every pool, and the logits."""
     features: dict[str, Tensor] = {}
-    kinds = {LiftingSelfAttention: "lifting", AttentionBlock: "block", SpatialPool: "max-pool"}
+    kinds = {LiftingSelfAttention: "lifting", AttentionBlock: "block", PlainBlock: "block", SpatialPool: "max-pool"}
 
     def keep(module, inputs, output):
         features[f"{len(features)}: {kinds[type(module)]}"] = output
@@ -55,12 +61,15 @@ def at_every_depth(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     return {**features, "logits": logits}
 
 
-def errors(name: str, degrees: float, window: str, images: Tensor) -> dict[str, float]:
+def errors(name: str, degrees: float, keywords: dict, images: Tensor) -> dict[str, float]:
     """Relative error at each depth, mean over seeds."""
     total: dict[str, float] = {}
     for seed in SEEDS:
         torch.manual_seed(seed)
-        network = gsa.create_model("rotmnist_r4_sa", group=name, form="regular", window=window).double().eval()
+        network = gsa.create_model(group=name, **keywords).double()
+        for _ in range(20):
+            network(images)  # batch norm learns what it has to normalise
+        network.eval()
         before, after = at_every_depth(network, images), at_every_depth(network, move(images, name, degrees))
         for depth, feature in before.items():
             if depth == "logits":
@@ -85,9 +94,9 @@ def main() -> None:
     images = digits[:4].double()
     images = images - images.amin()
     lines = [f"RotMNIST networks, regular form, random weights (mean of {len(SEEDS)} seeds), float64, 4 digits."]
-    for window in ("square", "disk"):
-        columns = [errors(name, degrees, window, images) for name, degrees in CASES]
-        lines += ["", f"5×5 window, {window}:", ""]
+    for what, keywords in NETWORKS.items():
+        columns = [errors(name, degrees, keywords, images) for name, degrees in CASES]
+        lines += ["", f"{what}:", ""]
         lines.append("| depth | " + " | ".join(title(*case) for case in CASES) + " |")
         lines.append("|---|" + "---|" * len(CASES))
         for depth in columns[0]:

@@ -147,6 +147,10 @@ class Encoding(nn.Module):
         """What every head adds to the scores of all queries: [heads, |H|, key poses, U, V]; only if `places_heads`."""
         raise NotImplementedError
 
+    def start_at_centre(self) -> None:
+        """Forget where heads start: all at the centre; only if `places_heads`."""
+        raise NotImplementedError
+
     def _acted(self, offsets: Tensor) -> Tensor:
         """h⁻¹u for every pose h and every offset u: [..., 2] -> [|H|, ..., 2]."""
         return torch.einsum("pij,...j->p...i", self.inverse_matrices.to(offsets.dtype), offsets)

@@ -81,6 +81,11 @@ class QuadraticEncoding(Encoding):
         self.raw_sharpness.fill_(math.log(math.expm1(sharpness)))
         self.preference.copy_(preference * self.pose_vectors[poses])
 
+    def start_at_centre(self) -> None:
+        """Put all heads at the centre, wide and without a preference, as attention starts elsewhere: a comparison."""
+        self.start = (Neighbourhood(1), 0.1, 0.0)
+        self.reset_parameters()
+
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:
         return cls(group, head_dim, num_heads, neighbourhood, lifting=form == "lifting")

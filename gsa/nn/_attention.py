@@ -60,7 +60,9 @@ class SelfAttention(nn.Module):
         self.encoding = encodings.encoding(
             options.encoding, self.group, self.head_dim, self.neighbourhood, form, self.num_heads
         )
-        self._check_heads()
+        self._check_heads(options.head_starts)
+        if options.head_starts == "centre":
+            self.encoding.start_at_centre()
         self.query_key_value = PointwiseLinear(in_channels, sum(self._parts)) if self.content_heads else None
         channels = (
             self.positional_heads * self.head_dim
@@ -165,7 +167,12 @@ class SelfAttention(nn.Module):
         window = self.neighbourhood.mask(height, width, query.device)
         return self.encoding(query, key, value, self.neighbourhood), window
 
-    def _check_heads(self) -> None:
+    def _check_heads(self, starts: str) -> None:
+        if starts == "centre" and not self.encoding.places_heads:
+            raise ValueError(
+                "head_starts='centre' needs an encoding with a place for every head, such as 'quadratic', "
+                f"but got {self.encoding.name!r}"
+            )
         if self.positional_heads and not self.encoding.places_heads:
             raise ValueError(
                 "positional heads need an encoding with a place for every head, such as 'quadratic', "

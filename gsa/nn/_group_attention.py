@@ -25,8 +25,8 @@ class GroupSelfAttention(SelfAttention):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads: see
-            `AttentionOptions`.
+        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
+            head_starts: see `AttentionOptions`.
         form: "summed" or "regular".
         crop: pixels at every border that are left out of the result.
 
@@ -51,6 +51,7 @@ class GroupSelfAttention(SelfAttention):
         window: str = "square",
         value_dropout: float = 0.0,
         positional_heads: int = 0,
+        head_starts: str = "apart",
         crop: int = 0,
     ) -> None:
         check_choice(ops.FORMS, form=form)
@@ -63,6 +64,7 @@ class GroupSelfAttention(SelfAttention):
             attention_dropout,
             value_dropout,
             positional_heads,
+            head_starts,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
 

@@ -20,8 +20,8 @@ class LiftingSelfAttention(SelfAttention):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads: see
-            `AttentionOptions`.
+        num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
+            head_starts: see `AttentionOptions`.
         crop: pixels at every border that are left out of the result.
 
     Shapes:
@@ -44,6 +44,7 @@ class LiftingSelfAttention(SelfAttention):
         window: str = "square",
         value_dropout: float = 0.0,
         positional_heads: int = 0,
+        head_starts: str = "apart",
         crop: int = 0,
     ) -> None:
         options = AttentionOptions(
@@ -55,6 +56,7 @@ class LiftingSelfAttention(SelfAttention):
             attention_dropout,
             value_dropout,
             positional_heads,
+            head_starts,
         )
         super().__init__(group, in_channels, out_channels, "lifting", options, crop)
 

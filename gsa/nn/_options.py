@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gsa._checks import check_positive, check_probability, is_count
+from gsa._checks import check_choice, check_positive, check_probability, is_count
 from gsa.encodings import Encoding, Neighbourhood
 
 __all__ = ["AttentionOptions"]
@@ -20,6 +20,8 @@ class AttentionOptions:
         window: "square" or "disk".
         encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
             forms it serves.
+        head_starts: "apart" puts heads that have places at different cells and poses, "centre" all at the centre, where
+            they have to find their positions by training.
         attention_dropout: probability of dropping a weight, in training; those of positional heads, which are the same
             for all pictures, are kept.
         value_dropout: probability of dropping an entry of a value, in training; those of positional heads are kept.
@@ -36,9 +38,11 @@ class AttentionOptions:
     attention_dropout: float = 0.0
     value_dropout: float = 0.0
     positional_heads: int = 0
+    head_starts: str = "apart"
 
     def __post_init__(self) -> None:
         check_positive(num_heads=self.num_heads)
+        check_choice(("apart", "centre"), head_starts=self.head_starts)
         if not is_count(self.positional_heads) or self.positional_heads > self.num_heads:
             raise ValueError(
                 f"positional_heads must be a number from 0 to num_heads ({self.num_heads}), "

@@ -215,4 +215,5 @@ def explain(
         "  global attention with plain products (encodings rotary and fourier, lifting or form='regular', no attention "
         f"dropout): {served}"
     )
+    lines.append("  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position)")
     return "\n".join(lines)

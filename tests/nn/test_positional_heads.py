@@ -141,6 +141,16 @@ def test_heads_start_at_the_cells_and_poses_one_after_the_other():
     torch.testing.assert_close(encoding.sharpness, torch.full((18,), 2.0))
 
 
+def test_heads_may_start_at_the_centre_for_comparison():
+    made = layer("regular", 4, 4, head_starts="centre")
+    made.encoding.reset_parameters()
+    assert not made.encoding.offset.any() and not made.encoding.preference.any()
+    with pytest.raises(ValueError, match="head_starts='centre' needs an encoding with a place"):
+        LiftingSelfAttention("R4", 1, 2, head_starts="centre")
+    with pytest.raises(ValueError, match="head_starts must be one of"):
+        AttentionOptions(head_starts="corner")
+
+
 def test_maps_of_positional_heads_are_the_same_for_every_picture():
     made = layer("regular", 4, 3, neighbourhood=3, crop=1)
     one, other = (made.attention(picture("regular")) for _ in range(2))
