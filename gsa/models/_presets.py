@@ -93,6 +93,7 @@ _DIGITS_GSA = {
     "crops": (1, 1, 1),
     "pools": (2, 0),
     "content_heads": (0, 4),
+    "dropout": 0.1,
     "stem_heads": 9,
     "stem_neighbourhood": 3,
     "stem_crop": 1,

@@ -64,9 +64,8 @@ class SelfAttention(nn.Module):
         if options.head_starts == "centre":
             self.encoding.start_at_centre()
         self.query_key_value = PointwiseLinear(in_channels, sum(self._parts)) if self.content_heads else None
-        channels = (
-            self.positional_heads * self.head_dim
-        )  # their weights sum to 1: a bias of values would be one of `out`
+        channels = self.positional_heads * self.head_dim
+        # without a bias, which would come through as one of `out`: the weights of a head sum to 1
         self.positional_value = PointwiseLinear(in_channels, channels, bias=False) if channels else None
         self.out = PointwiseLinear(self.num_heads * self.head_dim, out_channels)
         if channels:
@@ -168,15 +167,10 @@ class SelfAttention(nn.Module):
         return self.encoding(query, key, value, self.neighbourhood), window
 
     def _check_heads(self, starts: str) -> None:
-        if starts == "centre" and not self.encoding.places_heads:
+        if (self.positional_heads or starts == "centre") and not self.encoding.places_heads:
             raise ValueError(
-                "head_starts='centre' needs an encoding with a place for every head, such as 'quadratic', "
-                f"but got {self.encoding.name!r}"
-            )
-        if self.positional_heads and not self.encoding.places_heads:
-            raise ValueError(
-                "positional heads need an encoding with a place for every head, such as 'quadratic', "
-                f"but got {self.encoding.name!r}"
+                "positional heads and head_starts='centre' need an encoding with a place for every head, such as "
+                f"'quadratic', but got {self.encoding.name!r}"
             )
         if self.positional_heads and self.form == "summed":
             raise ValueError(

@@ -145,7 +145,7 @@ def test_heads_may_start_at_the_centre_for_comparison():
     made = layer("regular", 4, 4, head_starts="centre")
     made.encoding.reset_parameters()
     assert not made.encoding.offset.any() and not made.encoding.preference.any()
-    with pytest.raises(ValueError, match="head_starts='centre' needs an encoding with a place"):
+    with pytest.raises(ValueError, match="head_starts='centre' need an encoding with a place"):
         LiftingSelfAttention("R4", 1, 2, head_starts="centre")
     with pytest.raises(ValueError, match="head_starts must be one of"):
         AttentionOptions(head_starts="corner")
@@ -196,7 +196,7 @@ def test_a_sharp_head_is_one_entry_of_a_convolution():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match=r"positional heads need an encoding with a place .* but got 'functional'"):
+    with pytest.raises(ValueError, match=r"positional heads .* need an encoding with a place .* but got 'functional'"):
         LiftingSelfAttention("R4", 1, 2, 4, 8, positional_heads=2)
     with pytest.raises(ValueError, match="positional heads need form='regular'"):
         GroupSelfAttention("R4", 1, 2, 4, 8, encoding="quadratic", positional_heads=2)
