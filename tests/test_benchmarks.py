@@ -14,6 +14,7 @@ from tests.ops.cases import CASES, tensors
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import accuracy
+import content
 import direct
 import published
 import table
@@ -164,3 +165,19 @@ def test_every_row_with_a_published_figure_is_an_experiment():
     rows += [row.split()[0] for quick in published.QUICK.values() for row in quick]
     assert not [row for row in rows if row not in networks and not (folder / f"{row}.yaml").exists()]
     assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9
+
+
+def test_heads_without_content_attend_by_position_alone():
+    network = gsa.create_model("digits_gsa").eval()
+    x = torch.rand(3, 1, 12, 12)
+    for layer in network.modules():
+        if isinstance(layer, gsa.nn.SelfAttention):
+            torch.nn.init.normal_(layer.out.weight)
+    before = network(x)
+    assert content.without_content(network) == 4
+    after = network(x)
+    assert (after - before).abs().max() > 1e-4
+    maps = [layer for layer in network.modules() if isinstance(layer, gsa.nn.SelfAttention) and layer.content_heads]
+    for layer in maps:
+        one, other = (layer.attention(torch.randn(2, layer.in_channels, 4, 3, 3)) for _ in range(2))
+        torch.testing.assert_close(one, other)
