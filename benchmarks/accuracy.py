@@ -16,6 +16,7 @@ without the test set; the best on validation is then trained with all seeds.
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -169,7 +170,8 @@ def seeded(options: argparse.Namespace, row: str, seed: int, rate: float | None)
 
 
 def folder_of(row: str) -> str:
-    return row.replace(" ", ",")
+    """A row as a path that Hydra takes without quotes."""
+    return re.sub(r"[^\w/.-]+", "_", row)
 
 
 def overrides(options: argparse.Namespace, epochs: int) -> tuple[str, ...]:
@@ -238,7 +240,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
 def main(options: argparse.Namespace) -> None:
     rows = rows_of(options)
     name = "_".join(["accuracy", options.table, *(["quick"] if options.quick else []), *(options.rows or [])])
-    name = name.replace("/", "_").replace(" ", ",")
+    name = folder_of(name).replace("/", "_")
     options.folder = options.folder or Path("multirun") / name
     began, is_new = time.monotonic(), not options.folder.exists()
     deadline = began + 60 * options.budget

@@ -121,7 +121,7 @@ def test_a_row_may_differ_from_its_experiment(tmp_path, monkeypatch):
     row = "rotmnist/r4_cnn model.dropout=0 optimizer=muon"
     assert row in accuracy.rows_of(options_of("--quick"))
     run = accuracy.seeded(options_of("--quick", "--folder", str(tmp_path)), row, 0, 0.01)
-    assert run.experiment == "rotmnist/r4_cnn" and run.folder.parent.name == "r4_cnn,model.dropout=0,optimizer=muon"
+    assert run.experiment == "rotmnist/r4_cnn" and run.folder.parent.name == "r4_cnn_model.dropout_0_optimizer_muon"
     commands = []
     monkeypatch.setattr(accuracy.subprocess, "Popen", lambda command, **options: commands.append(command))
     run.start(1)
