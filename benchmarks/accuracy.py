@@ -132,6 +132,8 @@ def rows_of(options: argparse.Namespace) -> list[str]:
         if unknown := [row for row in options.rows if row not in known]:
             raise SystemExit(f"{', '.join(unknown)} is no row of {options.table}; the rows are {', '.join(table)}")
         return wanted
+    if not options.quick and not PUBLISHED[options.table]:
+        raise SystemExit(f"the table {options.table} is one of --quick")
     return list(QUICK.get(options.table, table) if options.quick else PUBLISHED[options.table])
 
 

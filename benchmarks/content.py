@@ -2,7 +2,7 @@
 
     python benchmarks/content.py multirun/mine/*
 
-Every folder is that of a run. With queries of zero a head attends by position alone, as the positional heads beside it.
+Every folder is that of a run with the quadratic encoding: with queries of zero its heads attend by position alone.
 """
 
 import argparse

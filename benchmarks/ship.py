@@ -21,6 +21,7 @@ _OF_THE_PLACE = ("hydra", "data.root", "ckpt_path", "callbacks", "logger")
 
 def command(model: str, overrides: list[str]) -> str:
     """What trains it again, with a folder of one's own for the data."""
+    overrides = [override.lstrip("+") for override in overrides]
     kept = [override for override in overrides if not override.startswith((*_OF_THE_PLACE, "model=", "experiment="))]
     kept = [f"model={model}", *kept]
     needs_files = any(override.startswith("data.root") for override in overrides)

@@ -34,8 +34,8 @@ class QuadraticEncoding(Encoding):
         num_heads: E.
         neighbourhood: where heads start: at its cells, the nearest first.
         lifting: whether it is made for a lifting layer, whose keys have no poses.
-        sharpness: α at the start, in 1/pixels².
-        preference: |c| at the start.
+        start_sharpness: α at the start, in 1/pixels².
+        start_preference: |c| at the start.
 
     Attributes:
         offset: Δ, [E, 2], in pixels, x right and y up.
@@ -56,15 +56,20 @@ class QuadraticEncoding(Encoding):
         num_heads: int,
         neighbourhood: Neighbourhood,
         lifting: bool = False,
-        sharpness: float = 2.0,
-        preference: float = 2.0,
+        start_sharpness: float = 2.0,
+        start_preference: float = 2.0,
     ) -> None:
         super().__init__(group, head_dim, lifting)
+        if num_heads < 1 or not 0 < start_sharpness <= 100:
+            raise ValueError(
+                "a quadratic encoding needs at least one head and a sharpness in (0, 100], "
+                f"but got {num_heads} and {start_sharpness}"
+            )
         self.num_heads = num_heads
         vectors = _pose_vectors(group)[:, : 0 if lifting else None]
         self.register_buffer("pose_vectors", vectors.to(torch.get_default_dtype()), persistent=False)
         self.position_dim = 3 + vectors.shape[1]
-        self.start = (neighbourhood, sharpness, preference)
+        self.start = (neighbourhood, start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
         self.raw_sharpness = nn.Parameter(torch.empty(num_heads))
         self.preference = nn.Parameter(torch.empty(num_heads, vectors.shape[1]))
@@ -106,10 +111,13 @@ class QuadraticEncoding(Encoding):
         return F.softplus(self.raw_sharpness)
 
     def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
-        wanted = self._wanted()
-        spatial = torch.einsum("ec,puvc->epuv", wanted[:, :3], self._places(neighbourhood, height, width))
-        pose = torch.einsum("ec,pmc->epm", wanted[:, 3:], self._poses(self.group.order))
-        return spatial[:, :, None] + pose[..., None, None]
+        precise = torch.promote_types(self.offset.dtype, torch.float32)  # the sums cancel
+        with torch.autocast(self.offset.device.type, enabled=False):
+            offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices)).to(precise)
+            distance = offsets - self.offset.to(precise)[:, None, None, None]  # [E, |H|, U, V, 2]
+            spatial = -self.sharpness.to(precise)[:, None, None, None] * distance.square().sum(-1)
+            pose = torch.einsum("ec,pmc->epm", self.preference.to(precise), self._poses(self.group.order).to(precise))
+            return spatial[:, :, None] + pose[..., None, None]
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
         """Query and key of `key_dim` channels get those of position: q·k + √d b·ρ over √d."""
@@ -151,14 +159,15 @@ def _pose_vectors(group: Group) -> Tensor:
     """(cos θ, sin θ) of every element's angle where there are rotations, ±1 where there is a mirror: [|H|, n]."""
     angles = torch.stack((group.matrices[:, 1, 1], -group.matrices[:, 0, 1]), dim=1)  # R(θ)Mˢ, M = diag(−1, 1)
     sheets = group.matrices.det().round()[:, None]
-    parts = ([angles] if group.rotations > 1 else []) + ([sheets] if group.mirrored else [])
-    return torch.cat(parts, dim=1) if parts else angles[:, :0]
+    turns = angles[:, : min(group.rotations - 1, 2)]  # a half turn has no sine
+    parts = [turns] + ([sheets] if group.mirrored else [])
+    return torch.cat(parts, dim=1)
 
 
 def _cells(neighbourhood: Neighbourhood, count: int) -> Tensor:
     """At most `count` cells of the window, the nearest to its centre first: [·, 2]."""
     side = neighbourhood.size or 2 * math.isqrt(count) + 1
     window = Neighbourhood(side, neighbourhood.window)
-    like = torch.empty(0, dtype=torch.float64)
+    like = torch.empty(0, dtype=torch.float64, device="cpu")  # whatever device the layer is made on
     cells = window.pixels(side, side, like)[window.mask(side, side, like.device)].tolist()
-    return torch.tensor(sorted(cells, key=lambda cell: (math.hypot(*cell), math.atan2(*cell)))[:count])
+    return torch.tensor(sorted(cells, key=lambda cell: (math.hypot(*cell), math.atan2(*cell)))[:count], device="cpu")

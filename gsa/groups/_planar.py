@@ -3,6 +3,8 @@
 import re
 from functools import cache
 
+import torch
+
 from gsa.groups._group import Group
 
 __all__ = ["group", "mirrored", "rotations", "z2"]
@@ -32,7 +34,8 @@ def group(name: str | Group) -> Group:
 
 @cache
 def _build(rotations: int, mirrored: bool) -> Group:
-    return Group(rotations, mirrored)
+    with torch.device("cpu"):  # whatever device is being built for: the group is kept
+        return Group(rotations, mirrored)
 
 
 def z2() -> Group:

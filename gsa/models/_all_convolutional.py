@@ -57,7 +57,7 @@ class AllConvolutional(Network):
             self.layers.extend([nn.BatchNorm3d(outputs), nn.ReLU()])
             if is_pooled:
                 self.layers.append(nn.Dropout(dropout))
-        self.head = self._head()
+        self.reset_classifier(num_classes)
 
     def make_head(self, num_classes: int) -> nn.Module:
         layer = GroupConvolution(self.group, self.num_features, num_classes, 1, bias=False)

@@ -72,7 +72,7 @@ class DenseNet(Network):
                 pool = SpatialPool(2, kind="average")
                 self.transitions.append(nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), layer, pool))
         self.num_features = channels
-        self.head = self._head()
+        self.reset_classifier(num_classes)
 
     def make_head(self, num_classes: int) -> nn.Module:
         layer = self._convolution(self.num_features, num_classes, 1, 3)

@@ -31,7 +31,9 @@ class Features(nn.Module):
 
     def __init__(self, network: Network, out_indices: Sequence[int] | None = None) -> None:
         super().__init__()
-        if out_indices is not None and not all(type(index) is int for index in out_indices):
+        if out_indices is not None and not (
+            isinstance(out_indices, Sequence) and all(type(index) is int for index in out_indices)
+        ):
             raise ValueError(f"out_indices must be a list of integers, but got {out_indices!r}")
         self.network, self.out_indices = network, out_indices
 

@@ -63,7 +63,7 @@ class GroupCNN(Network):
             self.layers.append(self._convolution(channels if index else in_channels, channels, 3, lifting=index == 0))
             self.layers.extend([nn.BatchNorm3d(channels), nn.ReLU()])
             self.layers.append(SpatialPool(2) if index == 1 else nn.Dropout(dropout))
-        self.head = self._head()
+        self.reset_classifier(num_classes)
 
     def make_head(self, num_classes: int) -> nn.Module:
         return self._convolution(self.num_features, num_classes, 4)

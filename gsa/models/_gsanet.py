@@ -69,7 +69,14 @@ class GSANet(Network):
         ValueError: an argument out of its range; an image size that loses exactness.
     """
 
-    training_only = ("attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout")
+    training_only = (
+        "attention_dropout",
+        "value_dropout",
+        "input_dropout",
+        "dropout",
+        "pool_dropout",
+        "head_starts",
+    )
 
     def __init__(
         self,
@@ -105,6 +112,8 @@ class GSANet(Network):
         for index, (blocks, pool) in enumerate(plan.stages()):
             stage, of_stage = nn.Sequential(), attention
             if plan.content_heads is not None:
+                if attention.positional_heads + plan.content_heads[index] < 1 and blocks:
+                    raise ValueError(f"stage {index} needs heads, positional or with content, but has none of either")
                 of_stage = replace(attention, num_heads=attention.positional_heads + plan.content_heads[index])
             for inputs, channels, crop in blocks:
                 options = (of_stage, form, crop, dropouts.dropout, norm)
@@ -116,7 +125,7 @@ class GSANet(Network):
                 stage.append(nn.Dropout(dropouts.pool_dropout))
             self.stages.append(stage)
         self.num_features = channels
-        self.head = self._head()
+        self.reset_classifier(num_classes)
 
     def make_head(self, num_classes: int) -> nn.Module:
         return PointwiseLinear(self.num_features, num_classes)

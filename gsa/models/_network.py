@@ -16,7 +16,8 @@ __all__ = ["Network"]
 class Network(nn.Module):
     """images → forward_features → forward_head → logits.
 
-    Subclasses define `forward_stages`, `num_features` and `make_head`, a map to classes at every pixel and pose.
+    Subclasses define `forward_stages`, `num_features` and `make_head`, a map to classes at every pixel and pose, and
+    end their `__init__` with `reset_classifier(num_classes)`.
 
     Args:
         group: the point group H, or its name.
@@ -76,10 +77,10 @@ class Network(nn.Module):
             raise ValueError(f"num_classes must be a positive integer, or 0 for no head, but got {num_classes!r}")
         like = next(self.parameters())
         self.num_classes = num_classes
-        self.head = self._head().to(like.device, like.dtype)
-
-    def _head(self) -> nn.Module:
-        return self.make_head(self.num_classes) if self.num_classes else nn.Identity()
+        head = self.make_head(num_classes) if num_classes else nn.Identity()
+        self.head = head.to(like.device, like.dtype).train(self.training)
+        if self.pictures is not None:
+            self.pictures = self.pictures.with_classes(num_classes)
 
     def forward_head(self, features: Tensor) -> Tensor:
         """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes]."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.models._picture_format import PictureFormat
 from gsa.models._weight_files import is_export, read_export
@@ -14,7 +15,7 @@ _FOLDER = Path(__file__).parent / "weights"
 
 def list_pretrained() -> list[str]:
     """Names of the networks whose trained weights come with the package."""
-    return sorted(folder.name for folder in _FOLDER.iterdir() if is_export(folder))
+    return sorted(folder.name for folder in _FOLDER.glob("*") if is_export(folder))
 
 
 def pretrained_folder(name: str) -> Path:
@@ -40,7 +41,7 @@ def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> No
     """
     config, weights = read_export(pretrained_folder(name))
     trained = config["model"] | {key: config["pictures"][key] for key in ("in_channels", "num_classes")}
-    free = {"num_classes", *network.training_only}
+    free = {"num_classes", "on_inexact", *network.training_only}
     differing = [
         f"{key}={value!r} (trained: {trained[key]!r})"
         for key, value in keywords.items()
@@ -52,8 +53,10 @@ def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> No
         kept = {key: value for key, value in network.state_dict().items() if key.startswith("head.")}
         weights = {key: value for key, value in weights.items() if not key.startswith("head.")} | kept
     network.load_state_dict(weights)
-    network.pictures = PictureFormat.of(config["pictures"])
+    network.pictures = PictureFormat.of(config["pictures"]).with_classes(network.num_classes)
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Group):
+        return value.name
     return list(value) if isinstance(value, tuple) else value

@@ -45,7 +45,8 @@ def create_model(
     Args:
         name: one of `list_models()`; in_channels and num_classes are those of its data set.
         pretrained: with the trained weights that come with the package, where there are some (`list_pretrained()`);
-            in eval mode, and `network.pictures.normalise` takes raw pictures in [0, 1].
+            `network.pictures.normalise` takes raw pictures in [0, 1]. As any new network it is in training mode:
+            call `eval()` to use it as it is.
         features_only: its features in place of logits, as `gsa.models.Features`.
         out_indices: which of them.
         overrides: keywords of the network, such as group=, neighbourhood=, form=, num_classes=; flat, even where the
@@ -66,12 +67,13 @@ def create_model(
             raise TypeError(f"{name} has no keyword {keyword!r}{hint}; it has {list(keywords)}")
     if out_indices is not None and not features_only:
         raise ValueError("out_indices chooses among features: set features_only=True")
+    if features_only and "num_classes" in overrides:
+        raise ValueError("features_only=True has no classes: leave num_classes out")
     if features_only:
         overrides = {**overrides, "num_classes": 0}
     network = build(chosen.network, keywords | overrides)
     if pretrained:
         load_pretrained(network, name, keywords | overrides)
-        network.eval()
     return Features(network, out_indices) if features_only else network
 
 

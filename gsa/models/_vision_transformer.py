@@ -1,5 +1,7 @@
 """A plain vision transformer, the yardstick without symmetry or locality."""
 
+from collections import OrderedDict
+
 import torch
 from torch import Tensor, nn
 
@@ -63,7 +65,7 @@ class VisionTransformer(Network):
             self.transformer.heads = nn.Identity()
 
     def make_head(self, num_classes: int) -> nn.Module:
-        return nn.Linear(self.num_features, num_classes)
+        return nn.Sequential(OrderedDict(head=nn.Linear(self.num_features, num_classes)))  # named as torchvision does
 
     def reset_classifier(self, num_classes: int) -> None:
         super().reset_classifier(num_classes)

@@ -9,7 +9,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa import encodings, groups, ops
-from gsa._checks import check_positive
+from gsa._checks import check_positive, is_count
 from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
 from gsa.nn._crop import crop_border
@@ -17,6 +17,8 @@ from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear, pointwise
 
 __all__ = ["SelfAttention", "record_attention"]
+
+_WIDEST = 7  # rows and columns of pixels that have kernels of their own
 
 
 class SelfAttention(nn.Module):
@@ -50,6 +52,8 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         check_positive(in_channels=in_channels, out_channels=out_channels)
+        if not is_count(crop):
+            raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.form, self.crop = form, crop
@@ -61,7 +65,7 @@ class SelfAttention(nn.Module):
             options.encoding, self.group, self.head_dim, self.neighbourhood, form, self.num_heads
         )
         self._check_heads(options.head_starts)
-        if options.head_starts == "centre":
+        if options.head_starts == "centre" and not isinstance(options.encoding, nn.Module):
             self.encoding.start_at_centre()
         self.query_key_value = PointwiseLinear(in_channels, sum(self._parts)) if self.content_heads else None
         channels = self.positional_heads * self.head_dim
@@ -74,19 +78,15 @@ class SelfAttention(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         features = self._prepared(features)
         if not self.positional_heads:
-            return self.out(self._attended(features))
-        joined = self._by_position(features)
-        return joined + pointwise(self._attended(features), self._joining_content) if self.content_heads else joined
+            return self.out(self._attended(*self._project(features)))
+        joined = self._as_silent_heads(features) if self._is_wide else self._by_position(features)
+        if not self.content_heads:
+            return joined
+        return joined + pointwise(self._attended(*self._project(features)), self._joining_content)
 
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
-        features = self._prepared(features)
-        content = self._project(features)[:2] if self.content_heads else ()
-        shape = (len(features), self.num_heads, *features.shape[2:], self.encoding.key_dim)
-        query, key = features.new_zeros(shape), features.new_zeros(shape)  # positional heads have no content
-        for all_heads, those_with_content in zip((query, key), content, strict=False):
-            all_heads[:, self.positional_heads :] = those_with_content
-        (query, key, _, spatial, pose), window = self._encode(query, key, key)
+        (query, key, _, spatial, pose), window = self._encode(*self._with_silent_heads(self._prepared(features)))
         weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
         return rearrange(crop_border(weights, self.crop), "... u v y x -> ... y x u v")
@@ -97,11 +97,10 @@ class SelfAttention(nn.Module):
         empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.encoding.key_dim)
         return self.encoding(empty, empty, empty, self.neighbourhood).spatial
 
-    def _attended(self, features: Tensor) -> Tensor:
-        """The heads with content, side by side: [B, heads·d, |H|, H, W], cropped."""
-        query, key, value = self._project(features)
+    def _attended(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Heads side by side: [B, heads·d, |H|, H, W], cropped."""
         value = F.dropout(value, self.value_dropout, self.training)
-        dropout = self.attention_dropout if self.training else 0.0
+        dropout, count = self.attention_dropout if self.training else 0.0, query.shape[1]
         if self._attends_everywhere and not dropout and ops.prefers_fused(query.device):
             products = self.encoding.products(query, key, value, self.neighbourhood)
             heads = ops.attend_everywhere(*products, scale=self.head_dim**-0.5)
@@ -109,8 +108,23 @@ class SelfAttention(nn.Module):
             encoded, window = self._encode(query, key, value)
             heads = ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
-        heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=self.content_heads)
+        heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=count)
         return crop_border(heads, self.crop) if self.crop else heads
+
+    def _with_silent_heads(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of all heads; those of positional heads have no content, and fill the op's channels."""
+        silent, key_dim = self.positional_heads, self.encoding.key_dim
+        if self.content_heads:
+            query, key, value = self._project(features)
+        else:
+            query = key = features.new_zeros(len(features), 0, *features.shape[2:], key_dim)
+            value = features.new_zeros(len(features), 0, *features.shape[2:], self.head_dim)
+        if self.positional_value is not None:
+            positional = rearrange(self.positional_value(features), "b (e d) p y x -> b e p y x d", e=silent)
+            value = torch.cat((positional, value), dim=1)
+            query, key = (F.pad(t, (0, 0) * 4 + (silent, 0)) for t in (query, key))
+        width = key_dim + self.encoding.position_dim
+        return query, key, F.pad(value, (0, max(width - self.head_dim, 0)))
 
     def _by_position(self, features: Tensor) -> Tensor:
         """The positional heads, joined: [B, C′, |H|, H, W], cropped."""
@@ -125,6 +139,19 @@ class SelfAttention(nn.Module):
             self.out.bias,
             crop=self.crop,
         )
+
+    def _as_silent_heads(self, features: Tensor) -> Tensor:
+        """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
+        encoded, window = self._encode(*self._with_silent_heads(features))
+        heads = ops.attend(*encoded, window, form=self._op_form)[:, : self.positional_heads, ..., : self.head_dim]
+        joined = rearrange(crop_border(heads.movedim(-1, 2), self.crop), "b e d p y x -> b (e d) p y x")
+        return pointwise(joined, self.out.weight[:, : joined.shape[1]], self.out.bias)
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether positional heads have too many kernels at the border to be worth a convolution."""
+        size = self.neighbourhood.size
+        return size is None or size - 2 * min(self.crop, size // 2) > _WIDEST
 
     @property
     def _parts(self) -> tuple[int, int, int]:

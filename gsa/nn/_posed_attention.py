@@ -6,6 +6,8 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
 from gsa._checks import check_positive
@@ -56,6 +58,7 @@ class PosedAttention(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        check_positive(neighbourhood=neighbourhood)
         self.neighbourhood = Neighbourhood(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
@@ -64,19 +67,21 @@ class PosedAttention(nn.Module):
         self.group, self.stride, self.crop = groups.group(group), stride, crop
         self.in_channels, self.out_channels = in_channels, out_channels
         self.encoding = QuadraticEncoding(
-            self.group, in_channels, heads, self.neighbourhood, lifting=True, sharpness=_SHARPNESS
+            self.group, in_channels, heads, self.neighbourhood, lifting=True, start_sharpness=_SHARPNESS
         )
         self.weight = nn.Parameter(torch.randn(out_channels, heads, in_channels) * math.sqrt(2 / (heads * in_channels)))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     @classmethod
-    def of_convolution(cls, convolution: nn.Conv2d, group: Group | str) -> Self:
+    def of_convolution(cls, convolution: nn.Module, group: Group | str) -> Self:
         """Heads that start as the entries of a convolution's filters: at their pixels, with their weights.
 
         Raises:
-            ValueError: sides that are even or differ, padding that differs or is more than half of the filter,
-                channels in groups.
+            ValueError: sides that are even or differ, padding that differs, is more than half of the filter or not
+                of zeros, channels in groups, parametrised weights, a class of somebody's own.
         """
+        if type(convolution) is not nn.Conv2d or is_parametrized(convolution) or convolution.padding_mode != "zeros":
+            raise ValueError(f"attention replaces plain nn.Conv2d padded with zeros, but got {convolution}")
         side, dilation, padding, stride = (
             _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride")
         )
@@ -95,7 +100,10 @@ class PosedAttention(nn.Module):
             made.weight.copy_(convolution.weight.flatten(2).transpose(1, 2))
             if made.bias is not None and convolution.bias is not None:
                 made.bias.copy_(convolution.bias)
-        return made.to(convolution.weight.device, convolution.weight.dtype)
+                made.bias.requires_grad_(convolution.bias.requires_grad)
+        for parameter in (made.weight, *made.encoding.parameters()):
+            parameter.requires_grad_(convolution.weight.requires_grad)
+        return made.train(convolution.training).to(convolution.weight.device, convolution.weight.dtype)
 
     def forward(self, images: Tensor) -> Tensor:
         if images.ndim != 4 or images.shape[1] != self.in_channels:
@@ -106,9 +114,9 @@ class PosedAttention(nn.Module):
         scores = self.encoding.position_scores(self.neighbourhood, height, width)
         window = self.neighbourhood.mask(height, width, images.device)
         lifted = ops.attend_by_position(
-            images.unsqueeze(2), scores, window, None, self.weight, self.bias, crop=self.crop
+            images.unsqueeze(2), scores, window, None, self.weight, self.bias, crop=self.crop, stride=self.stride
         )
-        return lifted.amax(2)[..., :: self.stride, :: self.stride]
+        return lifted.amax(2)
 
     def extra_repr(self) -> str:
         side = self.neighbourhood.size
@@ -137,18 +145,23 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
     """
     if isinstance(model, nn.Conv2d):
         return PosedAttention.of_convolution(model, group)
-    group, made, refused = groups.group(group), {}, []
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Conv2d) and max(module.kernel_size) > 1:
-            try:
-                made[name] = PosedAttention.of_convolution(module, group)
-            except ValueError as error:
-                refused.append(f"{name}: {error}")
+    group, refused = groups.group(group), []
+    of_convolution: dict[nn.Module, PosedAttention] = {}
+    places = [
+        (name, module)
+        for name, module in model.named_modules(remove_duplicate=False)
+        if isinstance(module, _ConvNd) and max(module.kernel_size) > 1
+    ]
+    for name, module in places:
+        try:
+            of_convolution.setdefault(module, PosedAttention.of_convolution(module, group))  # one that is shared, once
+        except ValueError as error:
+            refused.append(f"{name}: {error}")
     if refused:
         raise ValueError("these convolutions cannot be replaced:\n" + "\n".join(refused))
-    for name, attention in made.items():
+    for name, module in places:
         parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, attention)
+        setattr(model.get_submodule(parent), child, of_convolution[module])
     return model
 
 

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gsa.ops._validation import check_centre
+
 __all__ = ["attend_by_position"]
 
 
@@ -16,6 +18,7 @@ def attend_by_position(
     bias: Tensor | None = None,
     *,
     crop: int = 0,
+    stride: int = 1,
 ) -> Tensor:
     """Heads whose scores know only relative position and pose, with their values and the map that joins them.
 
@@ -33,22 +36,27 @@ def attend_by_position(
         out: W_o, [C′, heads, d].
         bias: b, [C′].
         crop: pixels left out at every border of the result.
+        stride: every so many-th pixel of what is left is asked.
 
     Returns:
-        [B, C′, P, H − 2·crop, W − 2·crop]
+        [B, C′, P, ⌈(H − 2·crop)/stride⌉, ⌈(W − 2·crop)/stride⌉]
 
     Raises:
-        ValueError: shapes that do not fit; a crop that leaves nothing.
+        ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
     _check(features, scores, window, value, out, crop)
+    check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
     maps = out if value is None else torch.einsum("oed,edc->oec", out, value)
     poses = scores.shape[1]
     biases = None if bias is None else bias.repeat_interleave(poses)
-    rows, columns = (_alike(length, side, crop) for length, side in zip(features.shape[-2:], window.shape, strict=True))
+    rows, columns = (
+        _alike(length, side, crop, stride) for length, side in zip(features.shape[-2:], window.shape, strict=True)
+    )
     result = [
         torch.cat([
-            F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases) for x, v in columns
+            F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases, stride)
+            for x, v in columns
         ], dim=-1)
         for y, u in rows
     ]  # fmt: skip
@@ -74,19 +82,20 @@ def _check(features: Tensor, scores: Tensor, window: Tensor, value: Tensor | Non
         raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")
 
 
-def _alike(length: int, side: int, crop: int) -> list[tuple[slice, slice]]:
+def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice]]:
     """Pixels of a line in groups that see the same part of a window: what they see of the line, and of the window."""
     reach = side // 2
-    inner = max(reach, crop)  # the first pixel of those that see the whole window
-    groups = [(slice(inner - reach, length - inner + reach), slice(None))] if length > 2 * inner else []
+    asked = range(crop, length - crop, stride)
+    inner = [pixel for pixel in asked if reach <= pixel < length - reach]  # they see the whole window
 
     def alone(pixel: int) -> tuple[slice, slice]:
         first, last = max(pixel - reach, 0), min(pixel + reach, length - 1)
         return slice(first, last + 1), slice(first - pixel + reach, last - pixel + reach + 1)
 
-    before = range(crop, min(inner, length - crop))
-    after = range(max(length - inner, inner), length - crop)
-    return [*map(alone, before), *groups, *map(alone, after)]
+    together = [(slice(inner[0] - reach, inner[-1] + reach + 1), slice(None))] if inner else []
+    before = [pixel for pixel in asked if pixel < reach and pixel not in inner]
+    after = [pixel for pixel in asked if pixel >= reach and pixel not in inner]
+    return [*map(alone, before), *together, *map(alone, after)]
 
 
 def _kernel(scores: Tensor, maps: Tensor) -> Tensor:

@@ -155,7 +155,7 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
 
 def _with_later_keys(run: dict[str, Any]) -> dict[str, Any]:
     """An older configuration of a run, with the keys that there are since, as they were then."""
-    return {"label_smoothing": 0.0} | run | {"model": _with_later_keywords(run["model"])}
+    return {"label_smoothing": 0.0} | run | {"model": _with_later_keywords(run.get("model", {}))}
 
 
 def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:

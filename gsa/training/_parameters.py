@@ -15,21 +15,22 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
             parameters are.
 
     Returns:
-        "matrices": maps from channels to channels, of linear layers and of filters, but for those of `network.head`;
+        "matrices": maps from several channels to several, of linear layers and filters, but for those of the head
+        (`network.head`, `.heads`, `.fc` or `.classifier`);
         "positions": where heads look; "rest": all others.
     """
     told: dict[nn.Parameter, str] = {}
+    for name in ("head", "heads", "fc", "classifier"):
+        if isinstance(head := getattr(network, name, None), nn.Module):
+            told |= dict.fromkeys(head.parameters(), "rest")
     for module in network.modules():
         kind = "rest" if isinstance(module, nn.Embedding) else getattr(module, "parameter_kind", None)
         if kind is not None:
             told |= dict.fromkeys(module.parameters(), kind)
-    head = getattr(network, "head", None)
-    if isinstance(head, nn.Module):
-        told |= dict.fromkeys(head.parameters(), "rest")
     kinds: dict[str, list[nn.Parameter]] = {"matrices": [], "positions": [], "rest": []}
     for parameter in network.parameters():
         if parameter.requires_grad:
-            is_matrix = parameter.ndim >= 2 and min(parameter.flatten(1).shape) > 1
+            is_matrix = parameter.ndim >= 2 and min(parameter.shape[:2]) > 1
             kinds[told.get(parameter, "matrices" if is_matrix else "rest")].append(parameter)
     return kinds
 

@@ -32,7 +32,7 @@ def test_features_turn_with_the_picture(float64):
     backbone = gsa.create_model("rotmnist_gsa", features_only=True)
     images = torch.rand(2, 1, 28, 28)
     for index in range(len(backbone(images))):
-        assert_equivariant(lambda x, index=index: backbone(x)[index], images, gsa.group("R4"))
+        assert_equivariant(lambda x, index=index: backbone(x)[index], images, backbone.network.group)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,6 +43,8 @@ def test_heads_are_taken_away_and_replaced(name):
     network.reset_classifier(0)
     assert network(images).shape == (2, network.num_features)
     network.reset_classifier(7)
+    assert not network.head.training if hasattr(network, "head") else True
+    assert network.state_dict().keys() == gsa.create_model(name, num_classes=7).state_dict().keys()
     assert network(images).shape == (2, 7) and network.num_classes == 7
     torch.testing.assert_close(network.eval().forward_features(images), features)
     assert gsa.create_model(name, num_classes=0).eval()(images.float()).shape == (2, network.num_features)
@@ -61,5 +63,9 @@ def test_features_that_are_not_there_are_refused():
         gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0, 4))(torch.rand(1, 1, 12, 12))
     with pytest.raises(ValueError, match="set features_only=True"):
         gsa.create_model("digits_r4_sa", out_indices=(0,))
+    with pytest.raises(ValueError, match="leave num_classes out"):
+        gsa.create_model("digits_r4_sa", features_only=True, num_classes=3)
+    with pytest.raises(ValueError, match="out_indices must be a list of integers"):
+        gsa.create_model("digits_r4_sa", features_only=True, out_indices=2)
     with pytest.raises(ValueError, match="out_indices must be a list of integers"):
         gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0.5,))

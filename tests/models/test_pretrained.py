@@ -29,8 +29,8 @@ def test_weights_are_small_and_have_a_card(name):
 
 @pytest.mark.parametrize("name", list_pretrained())
 def test_a_trained_network_takes_raw_pictures(name):
-    network = gsa.create_model(name, pretrained=True)
-    assert not network.training and network.pictures.num_classes == 10
+    network = gsa.create_model(name, pretrained=True).eval()
+    assert network.pictures.num_classes == 10
     raw = torch.rand(2, 1, network.pictures.image_size, network.pictures.image_size)
     logits = network(network.pictures.normalise(raw))
     assert logits.shape == (2, 10)
@@ -39,7 +39,7 @@ def test_a_trained_network_takes_raw_pictures(name):
 
 
 def test_it_is_as_good_as_its_card_says():
-    network = gsa.create_model("digits_gsa", pretrained=True)
+    network = gsa.create_model("digits_gsa", pretrained=True).eval()
     data = DigitsDataModule()
     data.setup()
     pictures, labels = data.parts["test"].first(397)
@@ -49,11 +49,12 @@ def test_it_is_as_good_as_its_card_says():
 
 
 def test_other_classes_get_a_new_head_and_the_same_features():
-    trained, other = (gsa.create_model("digits_gsa", pretrained=True, num_classes=n) for n in (10, 3))
+    trained, other = (gsa.create_model("digits_gsa", pretrained=True, num_classes=n).eval() for n in (10, 3))
+    assert other.pictures.classes == ("0", "1", "2") and other.training is False
     x = torch.rand(2, 1, 12, 12)
     assert other(x).shape == (2, 3)
     torch.testing.assert_close(other.forward_features(x), trained.forward_features(x))
-    features = gsa.create_model("digits_gsa", pretrained=True, features_only=True)(x)
+    features = gsa.create_model("digits_gsa", pretrained=True, features_only=True).eval()(x)
     torch.testing.assert_close(features[-1], trained.forward_features(x))
 
 
@@ -62,7 +63,10 @@ def test_another_network_than_was_trained_is_refused():
         gsa.create_model("digits_gsa", pretrained=True, channels=8)
     with pytest.raises(ValueError, match=r"no trained weights of 'digits_r4_sa'; there are those of \['digits_gsa'"):
         gsa.create_model("digits_r4_sa", pretrained=True)
-    assert gsa.create_model("digits_gsa", pretrained=True, dropout=0.5).training is False
+    for same in ({"dropout": 0.5}, {"group": gsa.group("R4")}, {"on_inexact": "warn"}, {"head_starts": "centre"}):
+        assert gsa.create_model("digits_gsa", pretrained=True, **same).training
+    with pytest.raises(ValueError, match="must be floating numbers"):
+        gsa.create_model("digits_gsa", pretrained=True).pictures.normalise(torch.zeros(1, 1, 12, 12, dtype=torch.uint8))
 
 
 def test_a_changed_file_is_refused(tmp_path, monkeypatch):

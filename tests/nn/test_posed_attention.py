@@ -75,6 +75,41 @@ def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
         PosedAttention("R4", 2, 3)(torch.rand(1, 3, 5, 5))
 
 
+def test_a_convolution_that_is_shared_is_replaced_everywhere():
+    shared = nn.Conv2d(2, 2, 3, padding=1)
+    model = replace_convolutions(nn.Sequential(shared, nn.ReLU(), shared), "R4")
+    assert isinstance(model[0], PosedAttention) and model[0] is model[2]
+    assert_equivariant(model, torch.randn(2, 2, 7, 7), gsa.group("R4"))
+
+
+def test_frozen_convolutions_stay_frozen_and_modes_stay():
+    model = nn.Sequential(nn.Conv2d(2, 2, 3, padding=1)).requires_grad_(False).eval()
+    replace_convolutions(model, "R4")
+    assert not any(p.requires_grad for p in model.parameters()) and not model[0].training
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        nn.Conv2d(2, 2, 3, padding=1, padding_mode="circular"),
+        nn.utils.parametrizations.weight_norm(nn.Conv2d(2, 2, 3)),
+        nn.ConvTranspose2d(2, 2, 3),
+        type("Mine", (nn.Conv2d,), {})(2, 2, 3),
+    ],
+)
+def test_convolutions_of_another_kind_are_refused(other):
+    with pytest.raises(ValueError, match="0: attention replaces plain nn.Conv2d"):
+        replace_convolutions(nn.Sequential(other), "R4")
+
+
+def test_a_stride_asks_fewer_pixels_the_same():
+    one, two = PosedAttention("R4", 2, 3), PosedAttention("R4", 2, 3, stride=2)
+    two.load_state_dict(one.state_dict())
+    for side in (7, 8, 3, 2, 1):
+        x = torch.randn(2, 2, side, side + 1)
+        torch.testing.assert_close(two(x), one(x)[..., ::2, ::2])
+
+
 def test_networks_without_convolutions_stay_as_they_are():
     model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU())
     first = model[0]

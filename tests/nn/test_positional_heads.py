@@ -70,6 +70,27 @@ def test_every_pixel_and_every_gradient_is_that_of_the_op(form, group, window, h
         torch.testing.assert_close(zero if one is None else one, zero if other is None else other, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("neighbourhood", [9, None])
+def test_wide_windows_are_left_to_the_op_and_positional_heads_keep_all_their_weights(neighbourhood):
+    made = layer("regular", 5, 3, neighbourhood=neighbourhood, attention_dropout=0.9)
+    x = picture("regular", height=11, width=10)
+    assert made._is_wide
+    torch.nn.init.zeros_(made.out.weight[:, 24:].detach())
+    torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.02), (torch.float16, 0.003)])
+def test_scores_of_position_are_precise_in_half_precision(dtype, tolerance):
+    made = layer("regular", 4, 4, "R8", neighbourhood=7)
+    torch.nn.init.constant_(made.encoding.raw_sharpness, 4.0)
+    x = picture("regular", "R8")
+    exact = made(x)
+    made.float()
+    with torch.autocast("cpu", dtype):
+        halved = made(x.float())
+    assert ((halved - exact).norm() / exact.norm()).item() < tolerance
+
+
 def test_maps_smaller_than_the_window_are_all_border():
     made = layer("regular", 3, 3, neighbourhood=7)
     for height, width in ((3, 9), (9, 3), (1, 1), (6, 7)):
@@ -95,6 +116,7 @@ def test_a_padded_convolution_is_wrong_at_the_border():
         ({"out": (5, 2, 3)}, r"out must be \[C′, 2, 4\] here"),
         ({"crop": 3}, "cropping 3 pixels from every border leaves nothing of a 5×6 map"),
         ({"crop": -1}, "cropping -1 pixels"),
+        ({"window": (3, 3), "centre": False}, "window must hold its centre"),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(change, message):
@@ -102,8 +124,9 @@ def test_tensors_that_do_not_fit_are_refused(change, message):
         "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
     }  # fmt: skip
 
-    def attended(crop=0, **shapes):
+    def attended(crop=0, centre=True, **shapes):
         tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
+        tensors["window"][1, 1] = centre
         return gsa.ops.attend_by_position(**tensors | {"window": tensors["window"].bool()}, crop=crop)
 
     assert attended().shape == (2, 5, 4, 5, 6)
@@ -207,6 +230,16 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="must be made for this layer's 4 heads, but was made for 3"):
         made = gsa.encodings.QuadraticEncoding(gsa.group("R4"), 8, 3, gsa.encodings.Neighbourhood(3))
         GroupSelfAttention("R4", 1, 2, 4, 8, 3, made, form="regular")
+
+
+def test_layers_are_made_on_any_device():
+    with torch.device("meta"):
+        made = LiftingSelfAttention("R6", 1, 2, 3, 8, encoding="quadratic", positional_heads=3)
+    assert made.out.weight.is_meta and not gsa.group("R6").matrices.is_meta
+    with pytest.raises(ValueError, match="at least one head and a sharpness in"):
+        gsa.encodings.QuadraticEncoding(gsa.group("R4"), 8, 3, gsa.encodings.Neighbourhood(3), start_sharpness=-1)
+    with pytest.raises(ValueError, match="crop must be a number of pixels"):
+        LiftingSelfAttention("R4", 1, 2, crop=-1)
 
 
 def test_precision_survives_casts():

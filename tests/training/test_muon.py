@@ -23,10 +23,19 @@ def test_parameters_are_told_apart():
 
 def test_filters_are_matrices_and_encodings_are_not():
     cnn = gsa.create_model("rotmnist_r4_cnn")
-    assert len(sort_parameters(cnn)["matrices"]) == 6  # the seventh is the head
+    assert len(sort_parameters(cnn)["matrices"]) == 5  # not of one channel, nor to the classes
     attention = gsa.create_model("rotmnist_r4_sa")
     names = {parameter: name for name, parameter in attention.named_parameters()}
     assert not any("encoding" in names[p] for p in sort_parameters(attention)["matrices"])
+
+
+def test_depthwise_filters_and_heads_of_other_names_are_no_matrices():
+    network = nn.Module()
+    network.depthwise, network.fc = nn.Conv2d(8, 8, 3, groups=8), nn.Linear(8, 5)
+    network.positions = gsa.nn.PosedAttention("R4", 8, 8)
+    kinds = sort_parameters(network)
+    assert [p.shape for p in kinds["matrices"]] == [network.positions.weight.shape]
+    assert len(kinds["positions"]) == 3
 
 
 def test_frozen_and_shared_parameters_come_once_or_not_at_all():
@@ -91,10 +100,10 @@ def test_states_are_saved_and_restored():
             optimizer.step()
         return torch.cat([p.detach().flatten() for p in network.parameters()])
 
-    network = gsa.create_model("rotmnist_positional", channels=4)
+    network = gsa.create_model("rotmnist_positional", channels=4, dropout=0.0)
     optimizer = muon(network)
     trained(network, optimizer, 2)
-    other = gsa.create_model("rotmnist_positional", channels=4)
+    other = gsa.create_model("rotmnist_positional", channels=4, dropout=0.0)
     other.load_state_dict(network.state_dict())
     resumed = muon(other)
     resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
