@@ -29,7 +29,7 @@ def test_features_are_those_before_the_head(name):
 
 
 def test_features_turn_with_the_picture(float64):
-    backbone = gsa.create_model("rotmnist_gsa", features_only=True)
+    backbone = gsa.create_model("rotmnist_gsa", features_only=True).eval()
     images = torch.rand(2, 1, 28, 28)
     for index in range(len(backbone(images))):
         assert_equivariant(lambda x, index=index: backbone(x)[index], images, backbone.network.group)

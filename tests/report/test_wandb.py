@@ -53,7 +53,7 @@ def test_an_offline_run_holds_what_a_dashboard_shows(offline):
                 "symmetry/before/worst_exact"):  # fmt: skip
         assert key in history, key
     assert float(history["symmetry/after/worst_exact"]) < 1e-5
-    for picture in GALLERY:
+    for picture in set(GALLERY) - {"heads"}:  # drawn of networks whose heads have places
         names = [value for key, value in history.items() if key.startswith(f"pictures/{picture}.path")]
         assert names and (run / "files" / names[0]).is_file(), picture
     config = json.dumps(of_type(records, "config"))
