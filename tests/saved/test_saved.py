@@ -138,6 +138,14 @@ def test_the_command_lists_networks(capsys):
     assert all(name in text for name in gsa.list_models()) and "77,539 parameters" in text
 
 
+def test_without_a_checkpoint_the_weights_of_the_package_predict(tmp_path, capsys):
+    save_image(torch.rand(1, 40, 28), tmp_path / "digit.png")
+    assert cli.main(["predict", str(tmp_path / "digit.png")]) == 0
+    assert "(not in R8)" in capsys.readouterr().out
+    with pytest.raises(FileNotFoundError, match="digits_r4_sa"):
+        gsa.load("digits_r4_sa")
+
+
 def test_the_command_predicts_the_same_for_turned_pictures(run, tmp_path, capsys):
     raw, _ = run[1]["data"].parts["test"].first(1)
     save_image(raw[0].repeat_interleave(3, 1).repeat_interleave(3, 2), tmp_path / "digit.png")
