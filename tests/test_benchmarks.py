@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 
 import gsa
 from tests.ops.cases import CASES, tensors
@@ -122,6 +124,13 @@ def test_a_row_may_differ_from_its_experiment(tmp_path, monkeypatch):
     assert row in accuracy.rows_of(options_of("--quick"))
     run = accuracy.seeded(options_of("--quick", "--folder", str(tmp_path)), row, 0, 0.01)
     assert run.experiment == "rotmnist/r4_cnn" and run.folder.parent.name == "r4_cnn_model.dropout_0_optimizer_muon"
+    parser = OverridesParser.create()
+    for quick in published.QUICK.values():
+        for name in quick:
+            folder = accuracy.seeded(options_of("--quick", "--folder", "runs"), name, 0, 0.01).folder
+            assert parser.parse_override(f"hydra.run.dir={folder}").value() == str(folder)
+    with pytest.raises(HydraException):
+        parser.parse_override(f"hydra.run.dir=runs/{row.replace(' ', ',')}")
     commands = []
     monkeypatch.setattr(accuracy.subprocess, "Popen", lambda command, **options: commands.append(command))
     run.start(1)
