@@ -80,7 +80,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "rotmnist/gsa optimizer=muon",
         "rotmnist/gsa optimizer=adamw",
         "rotmnist/gsa optimizer=muon model.head_starts=centre",
-        "rotmnist/gsa optimizer=muon model.content_heads=[0,0,0]",
+        "rotmnist/positional optimizer=muon",
         "rotmnist/gsa optimizer=muon model.content_heads=[0,4,4]",
         "rotmnist/gsa optimizer=muon model.norm=sample",
         "rotmnist/gsa optimizer=adamw model.norm=sample",

@@ -101,7 +101,7 @@ _DIGITS_GSA = {
 
 _CIFAR10_GSA = {
     "group": "Z2M",
-    "channels": 64,
+    "channels": 48,
     "blocks": (1, 2, 2),
     "expansion": (1, 2, 2),
     "pools": (2, 2, 0),

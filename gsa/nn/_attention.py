@@ -29,7 +29,8 @@ class SelfAttention(nn.Module):
 
     The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore
     content, so their weights are the same for every picture. They are a group convolution whose kernels are tied by a
-    softmax, computed as a convolution (`gsa.ops.attend_by_position`). Beside them, heads with content start silent.
+    softmax, computed as a convolution (`gsa.ops.attend_by_position`), or by the op where the window is wide and most
+    pixels would need kernels of their own. Beside them, heads with content start silent.
 
     Args:
         group: the point group H, or its name.

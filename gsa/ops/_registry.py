@@ -215,5 +215,8 @@ def explain(
         "  global attention with plain products (encodings rotary and fourier, lifting or form='regular', no attention "
         f"dropout): {served}"
     )
-    lines.append("  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position)")
+    lines.append(
+        "  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position); those with "
+        "windows wider than 7: as above"
+    )
     return "\n".join(lines)
