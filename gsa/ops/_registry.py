@@ -216,7 +216,7 @@ def explain(
         f"dropout): {served}"
     )
     lines.append(
-        "  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position); those with "
-        "windows wider than 7: as above"
+        "  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position); "
+        "those with windows wider than 7: as above"
     )
     return "\n".join(lines)
