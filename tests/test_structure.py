@@ -19,6 +19,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ARROWS = {
     "_checks": set(),
     "_nearest": set(),
+    "_whole_files": set(),
     "groups": set(),
     "ops": set(),
     "data": {"groups"},
@@ -27,10 +28,10 @@ ARROWS = {
     "nn": {"_checks", "groups", "encodings", "ops"},
     "models": {"_checks", "_nearest", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "saved": {"models"},
+    "saved": {"_whole_files", "models"},
     "training": {"saved"},  # networks and data are injected
-    "report": {"groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_nearest", "models", "saved", "training", "report"},
+    "report": {"_whole_files", "groups", "ops", "nn", "symmetry", "viz"},
+    "runner": {"_nearest", "_whole_files", "models", "saved", "training", "report"},
     "hub": {"models", "saved"},
     "cli": {"groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},

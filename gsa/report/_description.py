@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gsa._whole_files import write_whole
 from gsa.groups import Group, group
 from gsa.report._subject import Subject
 from gsa.symmetry import equivariance_error
@@ -80,9 +81,7 @@ def measured_group(network: nn.Module) -> Group:
 
 def write_report(report: dict[str, Any], folder: Path) -> None:
     """report.json, whole or not at all."""
-    part = folder / ".report.json.part"
-    part.write_text(json.dumps(report, indent=2) + "\n")
-    part.replace(folder / "report.json")
+    write_whole(folder / "report.json", (json.dumps(report, indent=2) + "\n").encode())
 
 
 def _used(run: Subject) -> dict[str, int]:

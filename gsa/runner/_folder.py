@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from gsa._whole_files import write_whole
 from gsa.runner._schema import ConfigError
 
 __all__ = ["refuse_unwritable", "write_config"]
@@ -17,7 +18,7 @@ def write_config(resolved: str, folder: Path) -> None:
     refuse_unwritable(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.json").unlink(missing_ok=True)
-    (folder / "config.yaml").write_text(resolved)
+    write_whole(folder / "config.yaml", resolved.encode())
 
 
 def refuse_unwritable(folder: Path) -> None:

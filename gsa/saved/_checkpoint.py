@@ -6,11 +6,12 @@ import os
 import pickle
 import shutil
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from gsa._whole_files import write_whole
 
 __all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -29,16 +30,8 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     torch.save(checkpoint, stream)
     content = stream.getvalue()
     content += _MARK + hashlib.sha256(content).hexdigest().encode()
-    part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if part.read_bytes() != content:
-            raise OSError("what was written is not what can be read back")
-        os.replace(part, path)
-        _sync_folder(path.parent)
+        write_whole(path, content)
     except OSError as error:
         free = shutil.disk_usage(path.parent).free
         raise OSError(
@@ -46,9 +39,6 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
             f"{error.strerror or error}: {path} needs {len(content):,} bytes, {free:,} are free; "
             f"{'the previous one is as it was' if path.exists() else 'nothing was kept'}",
         ) from error
-    finally:
-        with suppress(OSError):  # which would hide what has gone wrong
-            part.unlink()
 
 
 def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[str, Any]:
@@ -101,13 +91,3 @@ def _verified(path: str | os.PathLike) -> bytes:
             f"{digest.decode(errors='replace')}, but got {actual}"
         )
     return content
-
-
-def _sync_folder(folder: Path) -> None:
-    """So that the new name outlives a power cut."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -11,6 +11,7 @@ import sys
 import pytest
 import torch
 
+from gsa._whole_files import remove_leftovers
 from gsa.runner import train
 from gsa.saved import read_checkpoint, write_checkpoint
 from gsa.training import SafeCheckpointIO
@@ -115,10 +116,12 @@ def test_a_kill_in_the_midst_of_saving_leaves_the_old_checkpoint(tmp_path):
         "write_checkpoint({'state_dict': {}, 'epoch': 9}, sys.argv[1])"
     )
     done = subprocess.run([sys.executable, "-c", script, str(file)])
-    assert done.returncode == -9 and (tmp_path / ".a.ckpt.part").exists()
+    assert done.returncode == -9 and len(list(tmp_path.glob(".a.ckpt.*.part"))) == 1
     assert read_checkpoint(file)["epoch"] == 3
     write_checkpoint({**GOOD, "epoch": 4}, file)
-    assert read_checkpoint(file)["epoch"] == 4 and not (tmp_path / ".a.ckpt.part").exists()
+    assert read_checkpoint(file)["epoch"] == 4
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ckpt"]
 
 
 def test_other_files_are_not_checkpoints(tmp_path):

@@ -1,0 +1,48 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["remove_leftovers", "write_whole"]
+
+
+def write_whole(path: str | os.PathLike, content: bytes) -> None:
+    """Write beside the target, look at what is on the disk, then rename; what stood there stays until then.
+
+    The file beside it is new and has a name that nobody else uses, so neither a link nor a second writer is in the way.
+
+    Raises:
+        OSError: what the disk says.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if part.read_bytes() != content:
+            raise OSError("what was written is not what can be read back")
+        os.replace(part, path)
+        _sync_folder(path.parent)
+    finally:
+        with suppress(OSError):  # which would hide what has gone wrong
+            part.unlink()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what writers that were killed have left; only while nobody else writes there."""
+    for part in folder.glob(".*.part"):
+        part.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name outlives a power cut."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
