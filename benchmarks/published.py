@@ -41,7 +41,14 @@ PUBLISHED: dict[str, dict[str, float | None]] = {
         "pcam/vit": None,
         "pcam/gsa": None,
     },
-    "learning": {},  # with --quick: ours against R4_CNN
+    "learning": {  # ours against the convolutional rivals, all with  -- recipe=rotmnist_gsa
+        "rotmnist/gsa": None,
+        "rotmnist/positional": None,
+        "rotmnist/r4_cnn": 98.21,
+        "rotmnist/r4_cnn model.dropout=0.1": None,
+        "rotmnist/r4_cnn model.dropout=0": None,
+        "rotmnist/alpha_r4_cnn": 98.31,
+    },
     "ablation": {},  # with --quick: what rotmnist/gsa owes to what
     "neighbourhood": {
         "rotmnist/r4_sa_3x3": 96.56,

@@ -134,8 +134,8 @@ def _make_all(config: DictConfig) -> Run:
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), history, WandbSections(history)]
     if config.ema is not None:
         callbacks.append(EMAWeightAveraging(decay=config.ema))
-    callbacks.append(listener)  # saves what the others have made of the step
     callbacks += [_make(node) for node in (config.callbacks or {}).values()]
+    callbacks.append(listener)  # saves what the others have made of the step
     if not config.logger:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
     if not config.trainer.enable_progress_bar:
@@ -145,7 +145,6 @@ def _make_all(config: DictConfig) -> Run:
         config.trainer,
         callbacks=callbacks,
         logger=False,
-        enable_checkpointing=any(isinstance(c, ModelCheckpoint) for c in callbacks),  # without: Lightning's own
         enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),  # without: Lightning's own
         plugins=[SafeCheckpointIO()],
     )

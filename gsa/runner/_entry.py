@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ def main() -> None:
         _refuse(explained(error))
     except ConfigError as error:
         _refuse(str(error))
+    except KeyboardInterrupt:  # before the run listens
+        raise SystemExit(128 + signal.SIGINT) from None
 
 
 class RefuseBadConfig(Callback):
@@ -85,12 +88,16 @@ class RefuseBadConfig(Callback):
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
     from gsa.runner._run import train
+    from gsa.training import Stopped
 
     try:
         metrics, _ = train(config, _built.pop(str(config.output_dir), None))
     except ConfigError as error:
         if HydraConfig.get().mode is RunMode.MULTIRUN:  # into the folder of the job; a sweep goes on
             logging.getLogger(__name__).error("configuration refused: %s", error)
+        raise
+    except Stopped as stopped:
+        print(stopped, file=sys.stderr)
         raise
     except Exception:
         logging.getLogger(__name__).exception("this job has failed")

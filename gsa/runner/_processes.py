@@ -53,6 +53,7 @@ def launch(folder: Path, world: int) -> None:
         Stopped: by a signal to this process, or to one of the others.
     """
     listener = SaveOnSignal(str(folder / "checkpoints"))
+    listener.waits = True
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # where the processes meet
     with listener.listening(), _silence(), TemporaryDirectory() as errors:
         processes = _start(folder, world, store.port, errors)
@@ -61,8 +62,9 @@ def launch(folder: Path, world: int) -> None:
         finally:
             processes.close(signal.SIGKILL)
         told = listener.received is not None
-        if result.is_failed() and not (told and not any(map(_error, result.failures.values()))):
-            raise RankFailed(_explain(result.failures, folder))
+        failures = {} if result is None else result.failures
+        if failures and not (told and (0 not in failures or not any(map(_error, failures.values())))):
+            raise RankFailed(_explain(failures, folder))
     if told or not (folder / "report.json").exists():
         raise Stopped(listener.received or signal.SIGTERM, listener.checkpoint)
 
@@ -89,15 +91,28 @@ def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
     return processes
 
 
-def _wait(processes: PContext, listener: SaveOnSignal) -> RunProcsResult:
-    told = False
+def _wait(processes: PContext, listener: SaveOnSignal) -> RunProcsResult | None:
+    """What has become of the processes; None where rank 0 has stopped alone, and the others wait for it."""
+    first, told, since = processes.pids()[0], False, None
     while (result := processes.wait(0)) is None:
         if listener.received is not None and not told:
             told = True
             with contextlib.suppress(ProcessLookupError):  # has just ended
-                os.kill(processes.pids()[0], listener.received)
+                os.kill(first, listener.received)
+        if told and since is None and not _is_running(first):
+            since = time.monotonic()
+        if since is not None and time.monotonic() - since > GRACE:
+            return None
         time.sleep(0.1)
     return result
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _error(failure: ProcessFailure) -> dict | None:

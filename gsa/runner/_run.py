@@ -43,21 +43,22 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
     Raises:
         ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read.
         RankFailed: one of several processes has failed.
-        Stopped: by a signal, after saving.
+        Stopped: by a signal; what had been trained is saved.
     """
     if (report := finished_report(config)) is not None:
         print(f"finished already: {config.output_dir}")
         return chosen_metrics(report), {"report": report, "folder": Path(config.output_dir)}
     with quiet(), _closing_wandb():
         run = run or build(config)
-        _read_inputs(run)
-        if trains_here := not needs_processes(run.trainer):
-            make_loggers(run)
-        if is_first_rank():
-            write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
-        if trains_here:
-            return _train_here(run)
-        launch(run.folder, run.trainer.world_size)
+        with run.listener.listening():
+            _read_inputs(run)
+            if trains_here := not needs_processes(run.trainer):
+                make_loggers(run)
+            if is_first_rank():
+                write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+            if trains_here:
+                return _train_here(run)
+            launch(run.folder, run.trainer.world_size)
     report = json.loads((run.folder / "report.json").read_text())
     return chosen_metrics(report), {"report": report, "folder": run.folder}
 
@@ -66,9 +67,10 @@ def take_part(config: DictConfig) -> None:
     """`train` as one of the processes that it has started, on the configuration that it has written."""
     with quiet(), _closing_wandb():
         run = build(config)
-        _read_inputs(run)
-        make_loggers(run)
-        _train_here(run)
+        with run.listener.listening():
+            _read_inputs(run)
+            make_loggers(run)
+            _train_here(run)
 
 
 def _train_here(run: Run) -> Results:
@@ -128,14 +130,8 @@ def _fit(run: Run) -> dict[str, float]:
     trainer, chosen = run.trainer, run.config.ckpt_path
     metrics = {}
     if run.config.train:
-        try:
-            with run.listener.listening():
-                trainer.fit(run.classifier, run.data, ckpt_path=run.config.ckpt_path, weights_only=True)
-            run.listener.stop_if_told()
-        except SystemExit as error:
-            if isinstance(error.__context__, KeyboardInterrupt):  # Lightning's answer to Ctrl-C
-                raise KeyboardInterrupt from None
-            raise
+        trainer.fit(run.classifier, run.data, ckpt_path=run.config.ckpt_path, weights_only=True)
+        run.listener.stop_if_told()
         chosen = None
         if run.best is not None and run.best.best_model_path:
             chosen = run.best.best_model_path

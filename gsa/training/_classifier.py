@@ -11,12 +11,15 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
+from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
 
 from gsa.training._parameters import parameter_groups
-from gsa.training.adapter import data_of
+from gsa.training.adapter import data_of, in_mid_epoch
 
 __all__ = ["Classifier"]
+
+_PARTS = ("train", "val", "test")
 
 
 class Classifier(lightning.LightningModule):
@@ -51,9 +54,9 @@ class Classifier(lightning.LightningModule):
         self.label_smoothing = label_smoothing
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
-        self.accuracy = nn.ModuleDict(
-            {f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in ("train", "val", "test")}
-        )
+        self.accuracy = nn.ModuleDict({f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in _PARTS})
+        # of losses; a loss that is not a number stays one
+        self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
         self.confusion = MulticlassConfusionMatrix(num_classes)  # of the test
         if config:
             self.save_hyperparameters(config, logger=False)
@@ -73,6 +76,17 @@ class Classifier(lightning.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
         checkpoint["pictures"] = data_of(self.trainer).picture_format()
+        if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
+            checkpoint["train_metrics"] = {
+                name: {key: self._summed(value) for key, value in metric.metric_state.items()}
+                for name, metric in self._train_metrics().items()
+            }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
+        for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
+            for key, value in state.items():
+                setattr(self._train_metrics()[name], key, value)
 
     def on_test_epoch_start(self) -> None:
         self.confusion.reset()
@@ -85,12 +99,14 @@ class Classifier(lightning.LightningModule):
         images, labels = batch
         logits = self(images)
         loss = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing if part == "train" else 0.0)
-        accuracy = self.accuracy[f"{part}_"]
-        accuracy(logits, labels)
+        mean_loss: Any = self.mean_loss[f"{part}_"]
+        accuracy: Any = self.accuracy[f"{part}_"]
+        mean_loss.update(loss.detach(), len(labels))
+        accuracy.update(logits, labels)
         if part == "test":
             self.confusion.update(logits, labels)
         shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
-        for name, value in ((f"{part}/loss", loss), (f"{part}/accuracy", accuracy)):
+        for name, value in ((f"{part}/loss", mean_loss), (f"{part}/accuracy", accuracy)):
             self.log(
                 name,
                 value,
@@ -98,9 +114,14 @@ class Classifier(lightning.LightningModule):
                 on_epoch=True,
                 prog_bar=name == shown,
                 batch_size=len(labels),
-                sync_dist=name.endswith("loss"),  # accuracies do it themselves
             )
         return loss
+
+    def _train_metrics(self) -> dict[str, Any]:
+        return {"loss": self.mean_loss["train_"], "accuracy": self.accuracy["train_"]}
+
+    def _summed(self, value: Tensor) -> Tensor:
+        return self.trainer.strategy.reduce(value.clone(), reduce_op="sum")
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self.new_optimizer()

@@ -9,10 +9,9 @@ from typing import Any
 
 import lightning
 import torch.distributed
-from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.utilities import rank_zero_info
+from lightning.pytorch.callbacks import Checkpoint
 
-from gsa.training.adapter import batches_done
+from gsa.training.adapter import batches_done, leave_signals_alone
 
 __all__ = ["SaveOnSignal", "Stopped"]
 
@@ -20,80 +19,105 @@ _ONCE = 1.0  # seconds in which two signals to one of several processes are the 
 
 
 class Stopped(SystemExit):
-    """The run was asked to stop by a signal, has saved itself, and ends the process with the code that shells expect.
+    """The run was asked to stop by a signal, and ends the process with the code that shells expect.
 
     Attributes:
         code: 128 + the number of the signal.
-        checkpoint: what `ckpt_path=` goes on from.
+        checkpoint: what `ckpt_path=` goes on from; None where nothing had been saved.
     """
 
     def __init__(self, number: int, checkpoint: Path) -> None:
         super().__init__(128 + number)
-        self._number, self.checkpoint = number, checkpoint
+        self._number, self.checkpoint = number, checkpoint if checkpoint.is_file() else None
 
     def __str__(self) -> str:
         name = signal.Signals(self._number).name
+        if self.checkpoint is None:
+            return f"stopped by {name} before anything was saved"
         return f"stopped by {name}; the same command goes on with  ckpt_path={self.checkpoint}"
 
 
-class SaveOnSignal(Callback):
-    """On Ctrl-C or SIGTERM, saves after the step at hand and stops; a second signal stops at once.
+class SaveOnSignal(Checkpoint):
+    """On Ctrl-C or SIGTERM, saves after the training step at hand and stops; anywhere else, stops at once.
 
-    Where a job is told as a whole, one of several processes hears it twice: from outside and from its parent.
+    Before training, a run has nothing to lose; after it, in its test or report, all of it is on disk. A second signal
+    stops at once, too. Where a job is told as a whole, one of several processes hears it twice: from outside and
+    from its parent.
 
     Args:
         dirpath: folder of last.ckpt.
+
+    Attributes:
+        received: the first signal.
+        waits: whether a first signal is only noted, for those who ask for it; so it is while a run trains.
     """
 
     def __init__(self, dirpath: str) -> None:
         self.checkpoint = Path(dirpath) / "last.ckpt"
         self.received: int | None = None
+        self.waits = False
+        self._saved = False
         self._since = 0.0
-        self._before: dict[int, Any] = {}
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """While inside, signals are noted here. Around the whole of `fit`: Lightning puts back what it found."""
-        self.received = None
+        """While inside, signals come here; around all that a run does."""
+        self.received, self._saved = None, False
         try:
-            self._before = {n: signal.signal(n, self._receive) for n in (signal.SIGINT, signal.SIGTERM)}
+            before = {n: signal.signal(n, self._receive) for n in (signal.SIGINT, signal.SIGTERM)}
         except ValueError:  # not the main thread, which alone may listen
-            self._before = {}
-        before = dict(self._before)
+            before = {}
         try:
             yield
         finally:
-            self._before = before
-            self._restore()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _receive(self, number: int, frame: Any) -> None:
         now = time.monotonic()
-        if self.received is None:
+        is_first = self.received is None
+        if is_first:
             self.received, self._since = number, now
-        elif not torch.distributed.is_torchelastic_launched() or now - self._since > _ONCE:
-            self._restore()
-            signal.raise_signal(number)
+        is_echo = not is_first and torch.distributed.is_torchelastic_launched() and now - self._since <= _ONCE
+        if not (is_echo or (is_first and self.waits)):
+            raise Stopped(number, self.checkpoint)
+
+    def setup(self, trainer: lightning.Trainer, module: lightning.LightningModule, stage: str) -> None:
+        leave_signals_alone(trainer)
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        for number in self._before:  # again: Lightning has put a handler of its own in front of ours
-            signal.signal(number, self._receive)
+        self.waits = True
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         done = batches_done(trainer)
         if done % trainer.accumulate_grad_batches or done >= trainer.num_training_batches:
             return  # between the halves of a step, or with the validation of the epoch still to come
+        self._save_if_anyone_was_told(trainer)
+        self._stop_if_saved()
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self._save_if_anyone_was_told(trainer)  # after the other checkpoints, and before the epoch is logged
+
+    def on_train_epoch_start(self, *_: Any) -> None:
+        self._stop_if_saved()
+
+    def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        self.waits = False
+
+    def on_exception(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self.waits = False
+
+    def _save_if_anyone_was_told(self, trainer: lightning.Trainer) -> None:
         if trainer.strategy.reduce_boolean_decision(self.received is not None, all=False):
+            self.received = self.received or signal.SIGTERM  # another process was told
             trainer.save_checkpoint(self.checkpoint, weights_only=False)  # with all that a resumed run needs
-            stopped = Stopped(self.received or signal.SIGTERM, self.checkpoint)  # or another process was told
-            rank_zero_info(str(stopped))
-            raise stopped
+            self._saved = True
+
+    def _stop_if_saved(self) -> None:
+        if self._saved:
+            raise Stopped(self.received or signal.SIGTERM, self.checkpoint)
 
     def stop_if_told(self) -> None:
-        """After the last step of a run, whose checkpoint is on disk."""
+        """Raise `Stopped` after training whose last steps were not interrupted; its checkpoint is on disk."""
         if self.received is not None:
             raise Stopped(self.received, self.checkpoint)
-
-    def _restore(self) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before = {}

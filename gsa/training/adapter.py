@@ -1,5 +1,6 @@
 """What Lightning has no public name for, in one place; tried with the versions that pyproject.toml allows."""
 
+import signal
 from typing import Any
 
 import lightning
@@ -10,8 +11,10 @@ __all__ = [
     "BATCH_NORM",
     "batches_done",
     "data_of",
+    "in_mid_epoch",
     "is_alone",
     "is_ddp",
+    "leave_signals_alone",
     "scales_gradients",
     "started_from_outside",
     "synchronise_batch_norm_on_gpus_only",
@@ -24,6 +27,11 @@ BATCH_NORM = _BatchNorm  # every batch norm, of any number of axes
 def batches_done(trainer: lightning.Trainer) -> int:
     """Training batches of the epoch at hand that have been begun, the one at hand among them."""
     return trainer.fit_loop.epoch_loop.batch_progress.current.ready
+
+
+def in_mid_epoch(trainer: lightning.Trainer) -> bool:
+    """Whether some of the training batches of the epoch at hand have been begun, and not all."""
+    return 0 < batches_done(trainer) < trainer.num_training_batches
 
 
 def data_of(trainer: Any) -> Any:
@@ -45,6 +53,14 @@ def is_ddp(trainer: lightning.Trainer) -> bool:
     """Whether the processes of a run are whole processes of distributed data parallel training, as `ddp` makes them."""
     strategy = trainer.strategy
     return type(strategy) is DDPStrategy and strategy._start_method == "popen"
+
+
+def leave_signals_alone(trainer: lightning.Trainer) -> None:
+    """Keep Lightning from answering Ctrl-C and SIGTERM, which it does for the time of a fit, validation or test."""
+    connector: Any = trainer._signal_connector
+    register = type(connector)._register_signal
+    ours = (signal.SIGINT, signal.SIGTERM)
+    connector._register_signal = lambda number, handler: None if number in ours else register(number, handler)
 
 
 def started_from_outside(trainer: lightning.Trainer) -> bool:

@@ -45,13 +45,14 @@ HALVES = ("trainer.accumulate_grad_batches=2",)
     ("training", 1, 1, 6, ()),
     ("training", 1, 1, 6, ("data.num_workers=2",)),
     ("training", 1, 0, 3, HALVES),  # with the second half of the step
-    ("training", 0, 3, 5, ()),  # the last batch: with the first step after the validation
-    ("training", 0, 3, 5, ("data.num_workers=2",)),
-    ("validation", 0, 1, 5, ()),
+    ("training", 0, 3, 4, ()),  # the last batch: after the validation
+    ("training", 0, 3, 4, ("data.num_workers=2",)),
+    ("training", 0, 0, 1, ("trainer.limit_train_batches=1",)),  # a single batch an epoch
+    ("validation", 0, 1, 4, ()),
     ("validation", 1, 1, 8, ()),  # of the last epoch
 ])  # fmt: skip
 def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, epoch, index, steps, extra):
-    options = (*DROPOUT, *extra, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]")
+    options = (*DROPOUT, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]", *extra)
     start = time.monotonic()
     weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])
     before = signal.getsignal(number)
@@ -65,10 +66,32 @@ def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, ep
     _, resumed_run = train(small(*options, f"ckpt_path='{last}'", folder="parts"))
     resumed, rows_too, accuracy_too = outcome(resumed_run)
     assert [name for name in weights if not torch.equal(resumed[name], weights[name])] == []
-    assert accuracy_too == accuracy and len(rows_too) == len(rows)
-    # of the training part of the epoch that was cut in two, metrics hold what came after the cut
-    assert [row["val/loss"] for row in rows_too] == [row["val/loss"] for row in rows]
+    assert accuracy_too == accuracy
+    assert rows_too == rows  # train metrics are those of the whole epoch that was cut in two
     assert 0 < resumed_run["report"]["train_seconds"] < time.monotonic() - start
+
+
+# Where a run is told to stop, and whether a checkpoint of it is on disk then.
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("place, saved", [
+    ("gsa.data.PictureDataModule.setup", False),
+    ("gsa.training.Classifier.validation_step", False),  # the sanity check
+    ("gsa.training.Classifier.test_step", True),
+    ("gsa.runner._run.describe", True),
+    ("gsa.runner._run.write_report", True),
+])  # fmt: skip
+def test_a_run_may_be_told_to_stop_at_any_place(small, number, place, saved):
+    options = (*DROPOUT, "+trainer.num_sanity_val_steps=1")
+    whole = outcome(train(small(*options, folder="whole"))[1])
+    before = signal.getsignal(number)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped) as stopped:
+        patch.setattr(place, lambda *_, **__: signal.raise_signal(number))
+        train(small(*options, folder="parts"))
+    assert stopped.value.code == 128 + number and signal.getsignal(number) == before
+    assert (stopped.value.checkpoint is not None) == saved
+    assert not (Path(small(folder="parts").output_dir) / "report.json").exists()
+    weights, rows, accuracy = outcome(train(small(*options, "ckpt_path=auto", folder="parts"))[1])
+    assert (rows, accuracy) == whole[1:] and all(torch.equal(weights[name], whole[0][name]) for name in weights)
 
 
 def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
@@ -90,7 +113,7 @@ def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped, match="SIGINT before anything was saved"):
         act_in(patch, 0, 1, interrupt_twice)
         train(small("trainer.max_epochs=1"))
     assert signal.getsignal(signal.SIGINT) == before
