@@ -29,7 +29,7 @@ ARROWS = {
     "models": {"_checks", "_nearest", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
     "saved": {"_whole_files", "models"},
-    "training": {"saved"},  # networks and data are injected
+    "training": {"_whole_files", "saved"},  # networks and data are injected
     "report": {"_whole_files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_nearest", "_whole_files", "models", "saved", "training", "report"},
     "hub": {"models", "saved"},

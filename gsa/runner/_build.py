@@ -24,7 +24,7 @@ from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import complete_wandb
-from gsa.training import Classifier, FiniteSteps, History, SafeCheckpointIO, SaveOnSignal, SeededSteps
+from gsa.training import Classifier, FiniteSteps, History, MovedRuns, SafeCheckpointIO, SaveOnSignal, SeededSteps
 from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 
 __all__ = ["Run", "build", "check", "make_loggers"]
@@ -131,7 +131,7 @@ def _make_all(config: DictConfig) -> Run:
     rules = _make(config.optimizer), _make(config.scheduler)
     classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, plain.get("label_smoothing", 0.0))
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints")
-    callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), history, WandbSections(history)]
+    callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:
         callbacks.append(EMAWeightAveraging(decay=config.ema))
     callbacks += [_make(node) for node in (config.callbacks or {}).values()]

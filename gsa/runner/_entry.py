@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._folder import refuse_unwritable
+from gsa.runner._lock import Busy, held
 from gsa.runner._messages import explained
 from gsa.runner._nodes import store_presets
 from gsa.runner._schema import ConfigError
@@ -62,8 +64,9 @@ class RefuseBadConfig(Callback):
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
-            if finished_report(config) is None:
-                _built[str(self.folder)] = build(config)
+            with held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
+                if finished_report(config) is None:
+                    _built[str(self.folder)] = build(config)
             refuse_unwritable(self.folder)
         except ConfigError as error:
             _refuse(str(error))
@@ -92,6 +95,11 @@ def _main(config: DictConfig) -> float | None:
 
     try:
         metrics, _ = train(config, _built.pop(str(config.output_dir), None))
+    except Busy as error:
+        if HydraConfig.get().mode is not RunMode.MULTIRUN or config.ckpt_path != "auto":
+            raise
+        print(f"passed over: {error}")  # two sweeps share their jobs
+        return None
     except ConfigError as error:
         if HydraConfig.get().mode is RunMode.MULTIRUN:  # into the folder of the job; a sweep goes on
             logging.getLogger(__name__).error("configuration refused: %s", error)

@@ -10,13 +10,7 @@ __all__ = ["refuse_unwritable", "write_config"]
 
 
 def write_config(resolved: str, folder: Path) -> None:
-    """config.yaml, the first thing written; the report of an earlier run in the folder goes.
-
-    Raises:
-        ConfigError: a folder that cannot be written to.
-    """
-    refuse_unwritable(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    """config.yaml, the first thing written; the report of an earlier run in the folder goes."""
     (folder / "report.json").unlink(missing_ok=True)
     write_whole(folder / "config.yaml", resolved.encode())
 

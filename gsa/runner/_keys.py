@@ -78,6 +78,17 @@ def _check_ranges(plain: dict[str, Any]) -> None:
             "trainer.val_check_interval must be left out, because weights are chosen at the ends of epochs, but got "
             f"{trainer['val_check_interval']}"
         )
+    for part in ("train", "val", "test"):
+        limit = trainer.get(f"limit_{part}_batches")
+        if limit is not None and limit <= 0 and plain[part if part == "test" else "train"]:
+            raise ConfigError(f"trainer.limit_{part}_batches must be positive, or null, but got {limit}")
+    if trainer.get("max_steps", -1) == 0:
+        raise ConfigError("trainer.max_steps must be positive, or -1 for no limit, but got 0")
+    if trainer.get("check_val_every_n_epoch", 1) != 1:
+        raise ConfigError(
+            "trainer.check_val_every_n_epoch must be 1, because weights are chosen among all epochs, but got "
+            f"{trainer['check_val_every_n_epoch']}"
+        )
     if seed is not None and not 0 <= seed < 2**32:
         raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
     if ema is not None and not 0 < ema < 1:

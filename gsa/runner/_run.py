@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from gsa.report import announcement, describe, draw_gallery, show_on_wandb, summary, symmetry_of, write_report
 from gsa.runner._build import Run, build, make_loggers
-from gsa.runner._folder import write_config
+from gsa.runner._folder import refuse_unwritable, write_config
 from gsa.runner._keys import flat
+from gsa.runner._lock import held
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
@@ -41,17 +42,27 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
         run that was finished already, or whose processes were started here and have ended.
 
     Raises:
-        ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read.
+        ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read; `Busy`, when
+            another process is at work in the folder.
         RankFailed: one of several processes has failed.
         Stopped: by a signal; what had been trained is saved.
     """
-    if (report := finished_report(config)) is not None:
-        print(f"finished already: {config.output_dir}")
-        return chosen_metrics(report), {"report": report, "folder": Path(config.output_dir)}
-    with quiet(), _closing_wandb():
-        run = run or build(config)
-        with run.listener.listening():
-            _read_inputs(run)
+    folder = Path(config.output_dir)
+    with held(folder) if is_first_rank() else nullcontext():
+        if (report := finished_report(config)) is not None:
+            print(f"finished already: {folder}")
+            return chosen_metrics(report), {"report": report, "folder": folder}
+        with quiet(), _closing_wandb():
+            return _train(run or build(config))
+
+
+def _train(run: Run) -> Results:
+    """`train`, of a run that can be run."""
+    with run.listener.listening():
+        _read_inputs(run)
+        refuse_unwritable(run.folder)
+        run.folder.mkdir(parents=True, exist_ok=True)
+        with held(run.folder) if is_first_rank() else nullcontext():
             if trains_here := not needs_processes(run.trainer):
                 make_loggers(run)
             if is_first_rank():

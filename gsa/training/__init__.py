@@ -4,6 +4,7 @@ from gsa.training._checkpoint_plugin import SafeCheckpointIO
 from gsa.training._classifier import Classifier
 from gsa.training._finite_steps import FiniteSteps, NotFinite
 from gsa.training._history import History
+from gsa.training._moved_runs import MovedRuns
 from gsa.training._muon import Muon, muon
 from gsa.training._parameters import parameter_groups, sort_parameters
 from gsa.training._schedules import constant, steps, warmup_cosine
@@ -15,6 +16,7 @@ __all__ = [
     "Classifier",
     "FiniteSteps",
     "History",
+    "MovedRuns",
     "Muon",
     "NotFinite",
     "SafeCheckpointIO",

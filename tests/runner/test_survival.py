@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -284,6 +285,29 @@ def test_a_folder_that_has_moved_is_still_the_same_run(small, tmp_path, capsys):
     (tmp_path / "run").rename(tmp_path / "moved")
     train(small("trainer.max_epochs=1", "ckpt_path=auto", folder="moved"))
     assert "finished already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("how", ["moved", "copied", "elsewhere"])
+def test_a_run_goes_on_in_another_folder(small, tmp_path, how):
+    """The best epoch is one of before the move, as no later one is validated on anything that it gets right."""
+    options = (*DROPOUT, "trainer.max_epochs=3")
+    whole = train(small(*options, folder="whole"))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        act_in(patch, 2, 1, lambda module: os.kill(os.getpid(), signal.SIGTERM))
+        train(small(*options))
+    old, new = tmp_path / "run", tmp_path / "new"
+    last = old / "checkpoints" / "last.ckpt"
+    if how != "elsewhere":
+        shutil.copytree(old, new)
+        last = new / "checkpoints" / "last.ckpt"
+    if how == "moved":
+        shutil.rmtree(old)
+    metrics, objects = train(small(*options, f"ckpt_path='{last}'", folder="new"))
+    assert metrics == whole[0] and outcome(objects)[1] == outcome(whole[1])[1]
+    best = objects["trainer"].checkpoint_callbacks[0]
+    assert best.monitor and Path(best.best_model_path) == new / "checkpoints" / "best.ckpt"
+    if how != "moved":
+        assert (old / "checkpoints" / "best.ckpt").exists()
 
 
 @pytest.mark.parametrize("changed, key", [

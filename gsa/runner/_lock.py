@@ -1,0 +1,72 @@
+"""One process at a time works in the folder of a run."""
+
+import fcntl
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from gsa._whole_files import remove_leftovers
+from gsa.runner._schema import ConfigError
+
+__all__ = ["Busy", "held"]
+
+_held: dict[Path, IO] = {}  # by this process
+
+
+class Busy(ConfigError):
+    """Another process is at work in the folder of a run."""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Nobody else works in a folder while inside; the system takes it back from a process that has died.
+
+    One that does not exist, or that cannot be written, is let be: nobody is at work there.
+
+    Raises:
+        Busy: somebody else holds it.
+    """
+    folder = folder.absolute()
+    if folder in _held or not folder.is_dir() or not os.access(folder, os.W_OK):
+        yield
+        return
+    with (folder / ".lock").open("a+") as file:
+        _lock(file, folder)
+        for place in (folder, folder / "checkpoints"):
+            remove_leftovers(place)
+        _held[folder] = file
+        try:
+            yield
+        finally:
+            del _held[folder]
+
+
+def _lock(file: IO, folder: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        raise Busy(
+            f"another process ({file.read(200) or 'unknown'}) is at work on the run in {folder}: wait for it, or choose "
+            "another folder"
+        ) from None
+    except OSError as error:
+        warnings.warn(f"{folder} cannot be locked against a second run, {error.strerror}", stacklevel=4)
+        return
+    file.truncate(0)
+    file.write(f"{os.getpid()} on {socket.gethostname()}")
+    file.flush()
+
+
+def _let_go() -> None:
+    """Workers that load data are copies of a process: what they hold would outlive it."""
+    for file in _held.values():
+        file.close()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
