@@ -51,7 +51,7 @@ def _lock(file: IO, folder: Path) -> None:
     except BlockingIOError:
         file.seek(0)
         raise Busy(
-            f"another process ({file.read(200) or 'unknown'}) is at work on the run in {folder}: wait for it, or choose "
+            f"another process ({file.read(200) or 'unknown'}) is at work on the run in {folder}: wait for it, or take "
             "another folder"
         ) from None
     except OSError as error:
