@@ -169,12 +169,20 @@ def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path
     assert "BROKEN" in capsys.readouterr().out
 
 
-def test_the_command_does_not_call_a_network_exact_whose_logits_are_no_numbers(run, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("group", ["R4", "Z2"])
+@pytest.mark.parametrize("command", ["check", "predict"])
+def test_the_command_reports_no_numbers_that_are_none(run, tmp_path, capsys, monkeypatch, command, group):
+    """Planted: a network whose weights are finite, and whose logits are not."""
     saved = read(run[0])
-    torch.nn.init.constant_(saved.network.head.weight, float("nan"))
+    saved.network.group = gsa.group(group)
+    saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1)) / 0
     monkeypatch.setattr(cli, "read", lambda path: saved)
-    assert cli.main(["check", "--checkpoint", str(run[0])]) == 1
-    assert "BROKEN" in capsys.readouterr().out
+    save_image(torch.rand(1, 12, 12), tmp_path / "digit.png")
+    pictures = [str(tmp_path / "digit.png")] if command == "predict" else []
+    assert cli.main([command, *pictures, "--checkpoint", str(run[0])]) == {"check": 1, "predict": 2}[command]
+    said = capsys.readouterr()
+    assert "exact" not in said.out and "%" not in said.out
+    assert "BROKEN" in said.out if command == "check" else "digit.png is not finite" in said.err
 
 
 def test_the_command_shows_at_least_one_class(run, capsys):
