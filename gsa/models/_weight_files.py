@@ -67,4 +67,5 @@ def read_weights(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], bool]
         raise
     except Exception as error:  # safetensors has several kinds, and there are those of torch
         raise ValueError(f"{folder} is not a whole export: {one_line(error)}") from error
-    return config | {"version": header.get("__metadata__", {}).get("gsa")}, weights, has_digest
+    stated = header.get("__metadata__", {}).get("gsa") or config.get("version")
+    return config | {"version": stated}, weights, has_digest

@@ -111,7 +111,8 @@ def _refuse_excess(source: Any, keywords: Mapping[str, Any], numbers: int, tenso
                 f"{source} asks for more than its {numbers:,} weights can be: {key} must be at most {most:,}, but is "
                 f"{asked if asked < 10**20 else 'a number of more than 20 digits'}"
             )
-    turns = re.fullmatch(r"R(\d+)M?", group) if isinstance(group := keywords.get("group"), str) else None
+    group = str(keywords.get("group"))
+    turns = re.fullmatch(r"R(\d+)M?", group)
     if turns and (len(turns[1]) > 3 or int(turns[1]) > _MOST_ROTATIONS):
         raise ValueError(f"{source} asks for a group of more than {_MOST_ROTATIONS} rotations: {group[:20]}")
 

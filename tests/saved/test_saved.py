@@ -9,7 +9,6 @@ from torchvision.utils import save_image
 
 import gsa
 from gsa import cli
-from gsa.hub import HubNetwork
 from gsa.runner import train
 from gsa.saved import export, read, read_checkpoint, write_checkpoint
 from tests.runs import SMALL, composed
@@ -107,15 +106,6 @@ def test_a_damaged_export_is_refused(run, tmp_path):
         gsa.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         gsa.load(tmp_path / "nowhere")
-
-
-def test_a_run_goes_to_the_hub_format_and_back(run, tmp_path):
-    HubNetwork.of_run(run[0]).save_pretrained(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} >= {"config.json", "model.safetensors"}
-    found = HubNetwork.from_pretrained(tmp_path)
-    images = torch.rand(2, 1, 12, 12)
-    assert torch.equal(found(images), gsa.load(run[0])(images))
-    assert found.pictures["data"] == "digits" and found.network.group.name == "R4"
 
 
 @pytest.mark.filterwarnings("ignore")  # of what wandb-workspaces stands on
