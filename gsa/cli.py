@@ -8,6 +8,7 @@ gsa dashboard ENTITY/PROJECT
 """
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -66,7 +67,11 @@ def predict(options: argparse.Namespace) -> int:
     inside = network.group.matrices
     outside = {g for g in range(moves.order) if not any(torch.equal(moves.matrices[g], m) for m in inside)}
     with torch.no_grad():
-        turned = [network(known.normalise(moves.act(pictures, g))).softmax(-1) for g in range(moves.order)]
+        logits = [network(known.normalise(moves.act(pictures, g))) for g in range(moves.order)]
+    for index, path in enumerate(options.pictures):
+        if not all(of_move[index].isfinite().all() for of_move in logits):
+            raise ValueError(f"what the network says of {path} is not finite: it cannot be asked about such pictures")
+    turned = [of_move.softmax(-1) for of_move in logits]
     for index, path in enumerate(options.pictures):
         chances, classes = turned[0][index].topk(min(options.top, known.num_classes))
         found = ", ".join(f"{known.classes[c]} {100 * p:.1f} %" for p, c in zip(chances, classes.tolist(), strict=True))
@@ -89,7 +94,9 @@ def check(options: argparse.Namespace) -> int:
     measured = own if own.order > 1 else group("R4M")
     errors = equivariance_error(network, pictures, measured)
     exact = {g for g in measured.grid_elements if own.order > 1}
-    broken = [g for g in exact if not errors[g] <= options.tolerance]  # NaN is broken, too
+    broken = [
+        g for g, error in errors.items() if not math.isfinite(error) or (g in exact and error > options.tolerance)
+    ]
     print(f"{saved.model['name']} ({own.name}): relative change of the logits of 4 random pictures")
     for g, error in errors.items():
         note = "exact" if g in exact or g == 0 else "not in its group" if own.order == 1 else "sampled"

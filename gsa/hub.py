@@ -1,14 +1,19 @@
 """Networks on the Hugging Face Hub; needs `pip install huggingface_hub`."""
 
 import os
+import warnings
 from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Self
 
-from huggingface_hub import PyTorchModelHubMixin
+from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
-from gsa.models import create_model
-from gsa.saved import read
+from gsa._signed_json import read_signed, signed
+from gsa._whole_files import write_whole
+from gsa.models import create_model, read_weights
+from gsa.saved import build, read
 
 __all__ = ["HubNetwork"]
 
@@ -22,7 +27,7 @@ class HubNetwork(
 ):
     """A network by its name, with `save_pretrained`, `from_pretrained` and `push_to_hub`.
 
-    Weights are safetensors; the arguments stand in config.json beside them.
+    Weights are safetensors; the arguments stand in config.json beside them, with a digest of both.
 
     Args:
         name, keywords: of `gsa.create_model`.
@@ -47,6 +52,73 @@ class HubNetwork(
         found = cls(saved.model["name"], keywords, asdict(saved.pictures))
         found.network.load_state_dict(saved.network.state_dict())
         return found.eval()
+
+    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
+        """As huggingface_hub has it, with a digest of weights and configuration in config.json."""
+        pushes = options.pop("push_to_hub", False)
+        super().save_pretrained(save_directory, **options)
+        config, weights = Path(save_directory) / "config.json", Path(save_directory) / "model.safetensors"
+        written, _ = read_signed(config)
+        write_whole(config, signed(written | {"version": version("gsa")}, weights.read_bytes()))
+        if not pushes:
+            return None
+        return self.push_to_hub(options.pop("repo_id", None) or Path(save_directory).name, **options)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | Path,
+        *,
+        force_download: bool = False,
+        token: str | bool | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        revision: str | None = None,
+        map_location: Any = "cpu",
+        strict: bool = True,
+        **changes: Any,
+    ) -> Self:
+        """The network of a folder or of the Hub, in eval mode, with all of its weights or not at all.
+
+        Args:
+            pretrained_model_name_or_path: a folder written by `save_pretrained`, or what it is called on the Hub.
+            force_download, token, cache_dir, local_files_only, revision: of the download.
+            map_location: the device.
+            strict: is always so.
+            changes: arguments in place of those in config.json.
+
+        Raises:
+            ValueError: files that are damaged or not those that were written, or weights of another network.
+            OSError: there are no such files.
+        """
+        folder = Path(pretrained_model_name_or_path)
+        if not folder.is_dir():
+            found = snapshot_download(
+                str(pretrained_model_name_or_path),
+                revision=revision,
+                cache_dir=cache_dir,
+                force_download=force_download,
+                local_files_only=local_files_only,
+                token=token,
+                allow_patterns=["config.json", "model.safetensors"],
+            )
+            folder = Path(found)
+        config, weights, has_digest = read_weights(folder)
+        config |= changes
+        keywords = config.get("keywords") or {}
+        if not isinstance(keywords, dict):
+            raise ValueError(f"{folder} does not say what network it holds: keywords must stand under names")
+        inner = {name.removeprefix("network."): value for name, value in weights.items()}
+        network = build(folder, keywords | {"name": config.get("name")}, inner, config["version"])
+        if not has_digest:
+            warnings.warn(
+                f"{folder} was written by an earlier version, without a digest: names and shapes of its weights are "
+                "right, damage to their values cannot be seen; save it again",
+                stacklevel=2,
+            )
+        saved = cls(config["name"], keywords, config.get("pictures"))
+        saved.network = network
+        return saved.to(map_location).eval()
 
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images)

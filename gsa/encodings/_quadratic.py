@@ -80,7 +80,7 @@ class QuadraticEncoding(Encoding):
         """Put the heads where they start: at the cells of the window, one after the other, and at the poses."""
         neighbourhood, sharpness, preference = self.start
         cells = _cells(neighbourhood, self.num_heads)
-        heads = torch.arange(self.num_heads)
+        heads = torch.arange(self.num_heads, device="cpu")  # as the cells are
         poses = (heads + heads // len(cells)) % self.group.order
         self.offset.copy_(cells[heads % len(cells)])
         self.raw_sharpness.fill_(math.log(math.expm1(sharpness)))

@@ -14,7 +14,7 @@ from gsa.models._registry import create_model, list_models, preset
 from gsa.models._stages import StagePlan
 from gsa.models._stem import StemOptions
 from gsa.models._vision_transformer import VisionTransformer
-from gsa.models._weight_files import is_export, read_export, write_export
+from gsa.models._weight_files import is_export, read_export, read_weights, write_export
 
 __all__ = [
     "PRESETS",
@@ -37,5 +37,6 @@ __all__ = [
     "preset",
     "pretrained_folder",
     "read_export",
+    "read_weights",
     "write_export",
 ]

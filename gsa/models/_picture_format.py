@@ -1,5 +1,6 @@
 """The pictures that a trained network knows."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,7 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gsa._checks import is_count
+
 __all__ = ["PictureFormat"]
+
+_LARGEST_SIDE = 8192  # pixels
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,31 @@ class PictureFormat:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "PictureFormat":
-        """From plain values, as files hold them."""
+        """From plain values, as files hold them.
+
+        Raises:
+            ValueError: other values than those of pictures.
+        """
+        if not isinstance(values, Mapping) or set(values) != set(cls.__dataclass_fields__):
+            raise ValueError(f"expected values of {', '.join(cls.__dataclass_fields__)}")
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return cls(**plain)
+        found = cls(**plain)
+        if not isinstance(found.data, str):
+            raise ValueError("data must be the name of a data set")
+        if not (is_count(found.in_channels, 1) and is_count(found.num_classes)):
+            raise ValueError("in_channels must be a positive integer, and num_classes one or 0")
+        if not (is_count(found.image_size, 1) and found.image_size <= _LARGEST_SIDE):
+            raise ValueError(f"image_size must be a number of pixels from 1 to {_LARGEST_SIDE}")
+        if not (_are_numbers(found.mean, found.in_channels) and _are_numbers(found.std, found.in_channels)):
+            raise ValueError("mean and std need a finite number for each channel")
+        if not all(value > 0 for value in found.std):
+            raise ValueError("std must be positive")
+        names = found.classes
+        if not (
+            isinstance(names, tuple) and len(names) == found.num_classes and all(isinstance(n, str) for n in names)
+        ):
+            raise ValueError("classes must be a name for each class")
+        return found
 
     def with_classes(self, count: int) -> "PictureFormat":
         """The same pictures with so many classes; other ones than before have no names yet."""
@@ -52,3 +79,12 @@ class PictureFormat:
             raise ValueError(f"pictures must be floating numbers in [0, 1], but got {pictures.dtype}")
         mean, std = (torch.tensor(values).view(-1, 1, 1).to(pictures) for values in (self.mean, self.std))
         return (pictures - mean) / std
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    """Whether these are as many finite numbers."""
+    return (
+        isinstance(values, tuple)
+        and len(values) == count
+        and all(isinstance(v, int | float) and abs(v) < 1e30 and math.isfinite(v) for v in values)
+    )

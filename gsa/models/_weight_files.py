@@ -1,14 +1,17 @@
 """Weights on disk: model.safetensors, and config.json with a digest over both."""
 
-import hashlib
 import json
-import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-__all__ = ["is_export", "read_export", "write_export"]
+from gsa._one_line import one_line
+from gsa._signed_json import read_signed, signed
+from gsa._whole_files import write_whole
+
+__all__ = ["is_export", "read_export", "read_weights", "write_export"]
 
 _WEIGHTS, _CONFIG = "model.safetensors", "config.json"
 
@@ -20,46 +23,49 @@ def is_export(folder: Path) -> bool:
 
 def write_export(folder: Path, config: dict[str, Any], weights: dict[str, Tensor]) -> list[Path]:
     """Weights, and the configuration beside them; the folder is made if it is not there."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / _WEIGHTS, folder / _CONFIG]
-    save_file({name: value.contiguous() for name, value in weights.items()}, files[0])
-    files[0].chmod(0o666 & ~_umask())  # as any other file; safetensors keeps them to their owner
-    files[1].write_text(json.dumps(config | {"sha256": _digest(config, files[0])}, indent=2) + "\n")
+    content = save({name: value.contiguous() for name, value in weights.items()}, {"gsa": version("gsa")})
+    for file, written in zip(files, (content, signed(config, content)), strict=True):
+        write_whole(file, written)
     return files
 
 
 def read_export(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Configuration ("model", "pictures") and weights.
+    """Configuration ("model", "pictures", and the "version" that wrote it, None if it is not stated) and weights.
 
     Raises:
+        FileNotFoundError: there is none.
         ValueError: files that are damaged or not those that were written.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    config, weights, has_digest = read_weights(folder)
+    for key in ("model", "pictures"):
+        if not isinstance(config.get(key), dict):
+            raise ValueError(f"{folder} is not a whole export: {_CONFIG} does not say what its {key} are")
+    if not has_digest:
+        raise ValueError(f"{folder} is not a whole export: there is no digest in {_CONFIG}")
+    return config, weights
 
+
+def read_weights(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor], bool]:
+    """What stands in both files, and whether there was a digest to compare them with.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: files that are damaged or not those that were written.
+    """
+    from safetensors.torch import load
+
+    content = (folder / _WEIGHTS).read_bytes()
     try:
-        config = json.loads((folder / _CONFIG).read_text())
-        written = {key: config[key] for key in ("model", "pictures")}
-        digest = _digest(written, folder / _WEIGHTS)
-        if digest != config["sha256"]:
-            raise ValueError(
-                f"{folder} is not a whole export: {_WEIGHTS} or {_CONFIG} has changed; expected the digest "
-                f"{config['sha256']}, but got {digest}"
-            )
-        return written, load_file(folder / _WEIGHTS)
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, SafetensorError) as error:
-        raise ValueError(f"{folder} is not a whole export: {error}") from error
-
-
-def _digest(config: dict[str, Any], weights: Path) -> str:
-    """SHA-256 of the configuration, whatever its layout, and the weights' file."""
-    text = json.dumps(config, sort_keys=True).encode()
-    return hashlib.sha256(text + weights.read_bytes()).hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        config, has_digest = read_signed(folder / _CONFIG, content)
+        weights = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except OSError:
+        raise
+    except Exception as error:  # safetensors has several kinds, and there are those of torch
+        raise ValueError(f"{folder} is not a whole export: {one_line(error)}") from error
+    stated = header.get("__metadata__", {}).get("gsa") or config.get("version")
+    return config | {"version": stated}, weights, has_digest

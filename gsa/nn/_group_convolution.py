@@ -48,7 +48,8 @@ class _Convolution(nn.Module):
         self.padding, self.dilation = padding, dilation
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels, self.in_poses, kernel_size, kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.register_buffer("moved", _moved_entries(self.group, self.in_poses, kernel_size), persistent=False)
+        moved = _moved_entries(self.group, self.in_poses, kernel_size)
+        self.register_buffer("moved", moved.to(self.weight.device), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -125,7 +126,7 @@ class GroupConvolution(_Convolution):
 
 def _moved_entries(group: Group, in_poses: int, kernel_size: int) -> Tensor:
     """Which entry of a filter stands where once pose h has moved it: int64 [|H|, M, k, k]."""
-    entries = torch.arange(in_poses * kernel_size**2).view(1, 1, in_poses, kernel_size, kernel_size)
+    entries = torch.arange(in_poses * kernel_size**2, device="cpu").view(1, 1, in_poses, kernel_size, kernel_size)
     if in_poses == 1:
         entries = entries[:, :, 0]
     moved = [group.act(entries, element)[0, 0] for element in range(group.order)]

@@ -1,6 +1,5 @@
 """What a run says of itself at its end: report.json, which text and pictures are made from."""
 
-import json
 import platform
 import resource
 import sys
@@ -11,12 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from gsa._signed_json import read_signed, signed
 from gsa._whole_files import write_whole
 from gsa.groups import Group, group
 from gsa.report._subject import Subject
 from gsa.symmetry import equivariance_error
 
-__all__ = ["describe", "measured_group", "symmetry_of", "write_report"]
+__all__ = ["describe", "measured_group", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
 _PACKAGES = ("gsa", "torch", "lightning", "torchvision", "hydra-core")
@@ -80,8 +80,22 @@ def measured_group(network: nn.Module) -> Group:
 
 
 def write_report(report: dict[str, Any], folder: Path) -> None:
-    """report.json, whole or not at all."""
-    write_whole(folder / "report.json", (json.dumps(report, indent=2) + "\n").encode())
+    """report.json, whole or not at all; with "sha256" over what it says."""
+    write_whole(folder / "report.json", signed(report))
+
+
+def read_report(folder: Path) -> dict[str, Any]:
+    """What `write_report` has been given; a report of an earlier version has no digest.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: one that is damaged or was changed.
+    """
+    report, _ = read_signed(folder / "report.json")
+    for key in ("val_accuracy", "test_accuracy"):
+        if key not in report or not isinstance(report[key], int | float | None):
+            raise ValueError(f"{folder / 'report.json'} is not the report of a run: there is no number at {key}")
+    return report
 
 
 def _used(run: Subject) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """What a run finds of itself when it begins, and whether it may go on from there."""
 
-import json
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from gsa.models import list_models, preset
+from gsa.report import read_report
+from gsa.runner._folder import read_config
 from gsa.runner._keys import flat
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
@@ -57,14 +58,12 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
     folder = Path(config.output_dir)
     if config.ckpt_path != "auto" or not (folder / "config.yaml").exists():
         return None
-    before: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    if not before:  # empty: a full disk
-        return None
-    if config.seed is None:  # the one that was drawn
-        config.seed = before["seed"]
-    _refuse_another_run(before, config, folder)
-    report = folder / "report.json"
-    return json.loads(report.read_text()) if report.exists() else None
+    before, report, _ = _told(folder)
+    if config.seed is None and (begun := before or _begun(folder)):  # the one that was drawn
+        config.seed = begun.get("seed")
+    if before is not None:
+        _refuse_another_run(before, config, folder)
+    return report
 
 
 def chosen_metrics(report: dict[str, Any]) -> dict[str, float]:
@@ -83,8 +82,8 @@ def where_it_stands(folder: Path, config: DictConfig) -> str | None:
     if newest is None and damaged:
         raise ConfigError(f"no checkpoint of the run in {folder} is whole; delete them to begin anew: {damaged}")
     if newest is not None:
-        _refuse_another_run(read_checkpoint(newest)["hyper_parameters"]["run"], config, folder)
-    for message in damaged:
+        _refuse_another_run(_run_of(newest), config, folder)
+    for message in [*damaged, *_told(folder)[2]]:
         print(f"passed over: {message}")
     print(f"going on from {newest}" if newest else f"there is no checkpoint in {folder} yet: starting anew")
     return str(newest) if newest else None
@@ -143,6 +142,35 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
         warnings.warn(f"the learning rate goes on along the schedule of the {length} epochs of before", stacklevel=2)
 
 
+def _told(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
+    """What a folder says of its run: configuration, report of one that has ended, and what is wrong with either."""
+    before, report, damaged = None, None, []
+    for name in ("config.yaml", "report.json"):
+        if (folder / name).exists():
+            try:
+                if name == "config.yaml":
+                    before = _plain(read_config(folder / name), resolve=False)
+                else:
+                    report = read_report(folder)
+            except ValueError as error:
+                damaged.append(str(error))
+    return before, report if before is not None else None, damaged
+
+
+def _begun(folder: Path) -> dict[str, Any] | None:
+    """The configuration in the newest whole checkpoint of a run, if there is one."""
+    newest, _ = newest_checkpoint(folder / "checkpoints")
+    return _run_of(newest) if newest is not None else None
+
+
+def _run_of(checkpoint: Path) -> dict[str, Any]:
+    held = read_checkpoint(checkpoint).get("hyper_parameters")
+    run = held.get("run") if isinstance(held, dict) else None
+    if not isinstance(run, dict):
+        raise ConfigError(f"{checkpoint} does not say which run it belongs to")
+    return run
+
+
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
     before = _with_later_keys(before)
     differing = [key for key in _differing(before, _plain(config)) if not _is_below(key, _OF_THE_PLACE)]
@@ -166,8 +194,8 @@ def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:
     return {key: keywords[key] for key in keywords if key not in ("in_channels", "num_classes")} | model
 
 
-def _plain(config: DictConfig) -> dict[str, Any]:
-    plain: Any = OmegaConf.to_container(config, resolve=True)
+def _plain(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
+    plain: Any = OmegaConf.to_container(config, resolve=resolve)
     return plain
 
 

@@ -6,11 +6,10 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from omegaconf import OmegaConf
 from torch.distributed.elastic.multiprocessing.errors import record
 
+from gsa.runner._folder import read_config
 from gsa.runner._run import take_part
 from gsa.training import Stopped
 
@@ -25,9 +24,8 @@ def main(config: str, parent: int) -> None:
         with Path(config).with_name(f"rank_{rank}.log").open("w") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-    written: Any = OmegaConf.load(config)
     with suppress(Stopped):  # code 0: for any other, the processes that are still saving would be ended
-        take_part(written)
+        take_part(read_config(Path(config)))
 
 
 def _follow(parent: int) -> None:

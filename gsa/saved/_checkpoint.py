@@ -6,11 +6,14 @@ import os
 import pickle
 import shutil
 import warnings
+import zipfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gsa._one_line import one_line
 from gsa._whole_files import write_whole
 
 __all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
@@ -27,7 +30,7 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = io.BytesIO()
-    torch.save(checkpoint, stream)
+    torch.save(checkpoint | {"gsa_version": version("gsa")}, stream)
     content = stream.getvalue()
     content += _MARK + hashlib.sha256(content).hexdigest().encode()
     try:
@@ -53,17 +56,18 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[
         raise FileNotFoundError(f"there is no checkpoint at {path}")
     content = _verified(path)
     try:
+        _refuse_expanding(content)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Detected pickle protocol")  # not ours, and refused right below
             checkpoint = torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} holds more than tensors and plain values and was not loaded, because that could run code: "
-            f"{str(error).splitlines()[0]}"
+            f"{one_line(error)}"
         ) from error
-    except (RuntimeError, EOFError, OSError, KeyError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole checkpoint: {error}") from error
-    if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+    except Exception as error:  # of the archive, of the values in it, of the tensors made of them
+        raise ValueError(f"{path} is not a whole checkpoint: {one_line(error)}") from error
+    if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("state_dict"), dict):
         raise ValueError(f"{path} is not a checkpoint of a run: it has no state_dict")
     return checkpoint
 
@@ -73,7 +77,8 @@ def newest_checkpoint(folder: str | os.PathLike) -> tuple[Path | None, list[str]
     found, damaged = [], []
     for path in sorted(Path(folder).glob("*.ckpt")):
         try:
-            found.append((read_checkpoint(path).get("global_step", 0), path.name == "last.ckpt", path))
+            steps = read_checkpoint(path).get("global_step", 0)
+            found.append((steps if isinstance(steps, int) else 0, path.name == "last.ckpt", path))
         except ValueError as error:
             damaged.append(str(error))
     return (max(found)[-1] if found else None), damaged
@@ -91,3 +96,19 @@ def _verified(path: str | os.PathLike) -> bytes:
             f"{digest.decode(errors='replace')}, but got {actual}"
         )
     return content
+
+
+def _refuse_expanding(content: bytes) -> None:
+    """A small file is not to become a large one: neither records that are packed nor values that are made of a number.
+
+    Raises:
+        ValueError: such a file.
+        zipfile.BadZipFile: no archive.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        records = archive.infolist()
+        if sum(record.file_size for record in records) > len(content):
+            raise ValueError("its records are larger than the file")
+        for record in records:
+            if record.filename.endswith("data.pkl") and b"bytearray" in archive.read(record):
+                raise ValueError("it holds bytes that can be changed, which no checkpoint of a run does")

@@ -5,17 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from gsa.models import (
-    Network,
-    PictureFormat,
-    create_model,
-    is_export,
-    list_pretrained,
-    pretrained_folder,
-    read_export,
-)
+from gsa.models import Network, PictureFormat, is_export, list_pretrained, pretrained_folder, read_export
+from gsa.saved._building import build
 from gsa.saved._checkpoint import read_checkpoint
 
 __all__ = ["Saved", "load", "read"]
@@ -51,38 +42,42 @@ def read(path: str | os.PathLike[str]) -> Saved:
         path = pretrained_folder(str(path))
     if is_export(path):
         config, weights = read_export(path)
-        try:
-            return _build(path, dict(config["model"]), PictureFormat.of(config["pictures"]), weights)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path} is not a whole export: {error}") from error
-    if path.is_dir():
-        best, last = (path / "checkpoints" / f"{name}.ckpt" for name in ("best", "last"))
-        path = best if best.is_file() or not last.is_file() else last
+        model, pictures, made_by = config["model"], config["pictures"], config["version"]
+    else:
+        if path.is_dir():
+            best, last = (path / "checkpoints" / f"{name}.ckpt" for name in ("best", "last"))
+            path = best if best.is_file() or not last.is_file() else last
+        model, pictures, weights, made_by = _of_checkpoint(path)
+    try:
+        known = PictureFormat.of(pictures)
+    except ValueError as error:
+        raise ValueError(f"{path} does not say what pictures its network knows: {error}") from error
+    sizes = {"in_channels": known.in_channels, "num_classes": known.num_classes}
+    network = build(path, {**model, **sizes}, weights, made_by)
+    network.pictures = known
+    return Saved(network, model, known)
+
+
+def _of_checkpoint(path: Path) -> tuple[dict[str, Any], Any, dict[str, Any], Any]:
+    """Keywords, pictures, weights and the version that wrote them."""
     checkpoint = read_checkpoint(path)
     try:
-        node = dict(checkpoint["hyper_parameters"]["run"]["model"])
-        pictures = PictureFormat.of(checkpoint["pictures"])
-        weights = {
-            name.removeprefix("network."): value
-            for name, value in checkpoint["state_dict"].items()
-            if name.startswith("network.")
-        }
+        node, pictures, state = (
+            checkpoint["hyper_parameters"]["run"]["model"],
+            checkpoint["pictures"],
+            checkpoint["state_dict"],
+        )
+        if not (isinstance(node, dict) and all(isinstance(key, str) for key in (*node, *state))):
+            raise TypeError("names that are texts")
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} does not say what network it holds (no {error})") from error
+    node = dict(node)
     if (target := node.pop("_target_", None)) != "gsa.create_model":
         raise ValueError(
-            f"{path} holds a network built by {target!r}; expected 'gsa.create_model': build it yourself and load "
-            "its weights with gsa.saved.read_checkpoint"
+            f"{path} holds a network built by {str(target)[:200]!a}; expected 'gsa.create_model': build it yourself "
+            "and load its weights with gsa.saved.read_checkpoint"
+            if isinstance(target, str)
+            else f"{path} does not say what network it holds (no _target_)"
         )
-    return _build(path, node, pictures, weights)
-
-
-def _build(path: Path, model: dict[str, Any], pictures: PictureFormat, weights: dict[str, Tensor]) -> Saved:
-    sizes = {"in_channels": pictures.in_channels, "num_classes": pictures.num_classes}
-    network = create_model(**{**model, **sizes})
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(f"the weights in {path} are not those of its {model.get('name')}: {error}") from error
-    network.pictures = pictures
-    return Saved(network.eval(), model, pictures)
+    weights = {name.removeprefix("network."): state[name] for name in state if name.startswith("network.")}
+    return node, pictures, weights, checkpoint.get("gsa_version")

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import gsa
+from gsa.report import read_report
 from gsa.runner import ConfigError, train
 from gsa.saved import read_checkpoint
 from tests.data.test_image_folder import write_pictures
@@ -27,7 +28,7 @@ KEYS = {
 def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     metrics, objects = train(small("report=true", "logger=csv", "model=digits_r4_sa"))
     folder, report = tmp_path / "run", objects["report"]
-    assert json.loads((folder / "report.json").read_text()) == report and report.keys() > KEYS
+    assert read_report(folder) == report and report.keys() > KEYS
     assert report["model"] == "digits_r4_sa" and report["group"] == "R4" and report["epochs"] == 2
     assert metrics == {"val/accuracy": report["val_accuracy"], "test/accuracy": report["test_accuracy"]}
     assert report["parameters"] == sum(p.numel() for p in objects["network"].parameters())

@@ -9,7 +9,6 @@ from torchvision.utils import save_image
 
 import gsa
 from gsa import cli
-from gsa.hub import HubNetwork
 from gsa.runner import train
 from gsa.saved import export, read, read_checkpoint, write_checkpoint
 from tests.runs import SMALL, composed
@@ -109,15 +108,6 @@ def test_a_damaged_export_is_refused(run, tmp_path):
         gsa.load(tmp_path / "nowhere")
 
 
-def test_a_run_goes_to_the_hub_format_and_back(run, tmp_path):
-    HubNetwork.of_run(run[0]).save_pretrained(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} >= {"config.json", "model.safetensors"}
-    found = HubNetwork.from_pretrained(tmp_path)
-    images = torch.rand(2, 1, 12, 12)
-    assert torch.equal(found(images), gsa.load(run[0])(images))
-    assert found.pictures["data"] == "digits" and found.network.group.name == "R4"
-
-
 @pytest.mark.filterwarnings("ignore")  # of what wandb-workspaces stands on
 def test_a_dashboard_needs_an_entity_and_an_account(capsys, monkeypatch):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
@@ -169,12 +159,20 @@ def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path
     assert "BROKEN" in capsys.readouterr().out
 
 
-def test_the_command_does_not_call_a_network_exact_whose_logits_are_no_numbers(run, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("group", ["R4", "Z2"])
+@pytest.mark.parametrize("command", ["check", "predict"])
+def test_the_command_reports_no_numbers_that_are_none(run, tmp_path, capsys, monkeypatch, command, group):
+    """Planted: a network whose weights are finite, and whose logits are not."""
     saved = read(run[0])
-    torch.nn.init.constant_(saved.network.head.weight, float("nan"))
+    saved.network.group = gsa.group(group)
+    saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1)) / 0
     monkeypatch.setattr(cli, "read", lambda path: saved)
-    assert cli.main(["check", "--checkpoint", str(run[0])]) == 1
-    assert "BROKEN" in capsys.readouterr().out
+    save_image(torch.rand(1, 12, 12), tmp_path / "digit.png")
+    pictures = [str(tmp_path / "digit.png")] if command == "predict" else []
+    assert cli.main([command, *pictures, "--checkpoint", str(run[0])]) == {"check": 1, "predict": 2}[command]
+    said = capsys.readouterr()
+    assert "exact" not in said.out and "%" not in said.out
+    assert "BROKEN" in said.out if command == "check" else "digit.png is not finite" in said.err
 
 
 def test_the_command_shows_at_least_one_class(run, capsys):
