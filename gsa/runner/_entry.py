@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,15 @@ def main() -> None:
         _refuse(explained(error))
     except ConfigError as error:
         _refuse(str(error))
+    except _Failed as failed:
+        print(f"the run has failed: {failed}", file=sys.stderr)
+        raise SystemExit(1) from None
     except KeyboardInterrupt:  # before the run listens
         raise SystemExit(128 + signal.SIGINT) from None
+
+
+class _Failed(Exception):
+    """What ended a run, in words; not a mistake of the program."""
 
 
 class RefuseBadConfig(Callback):
@@ -90,8 +97,9 @@ class RefuseBadConfig(Callback):
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
+    from gsa.runner._processes import RankFailed
     from gsa.runner._run import train
-    from gsa.training import Stopped
+    from gsa.training import NotFinite, Stopped
 
     try:
         metrics, _ = train(config, _built.pop(str(config.output_dir), None))
@@ -107,10 +115,22 @@ def _main(config: DictConfig) -> float | None:
     except Stopped as stopped:
         print(stopped, file=sys.stderr)
         raise
+    except (OSError, MemoryError, NotFinite, RankFailed) as error:  # of the machine or the training: one line
+        raise _Failed(f"{error}{_logged()}") from error
     except Exception:
-        logging.getLogger(__name__).exception("this job has failed")
+        _logged()
         raise
     return metrics.get(config.objective)
+
+
+def _logged() -> str:
+    """Write the whole of an error into the log of the run, not onto the screen, and say where it is."""
+    record = logging.LogRecord(__name__, logging.ERROR, __file__, 0, "this run has failed", None, sys.exc_info())
+    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
+    for handler in files:
+        with suppress(OSError), open(handler.baseFilename, "a") as log:  # unless the disk is full
+            log.write(f"{handler.format(record)}\n")
+    return "".join(f"\nthe log has the rest: {handler.baseFilename}" for handler in files)
 
 
 def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:

@@ -10,9 +10,12 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from gsa.saved import first_not_finite
 from gsa.training.adapter import BATCH_NORM, scales_gradients
 
 __all__ = ["FiniteSteps", "NotFinite"]
+
+_REMEDY = "Try a lower optimizer.lr, a longer scheduler.warmup, or trainer.gradient_clip_val=1"
 
 
 class NotFinite(ArithmeticError):
@@ -70,9 +73,17 @@ class FiniteSteps(Callback):
             raise NotFinite(
                 f"{self.patience} steps in a row were not finite, the last being step {trainer.global_step} of epoch "
                 f"{trainer.current_epoch}: {self._first_bad(network) or f'the gradient of {wrong}'}. The "
-                "weights are those before them; try a lower optimizer.lr, a longer scheduler.warmup, or "
-                "trainer.gradient_clip_val=1"
+                f"weights are those before them. {_REMEDY}"
             )
+
+    def on_save_checkpoint(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """What is not finite is not saved: batch norms and averages can overflow where losses do not."""
+        _refuse_not_finite(checkpoint["state_dict"], trainer)
+
+    def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        _refuse_not_finite(module.state_dict(), trainer)
 
     def _first_bad(self, network: nn.Module) -> str | None:
         """The first module in the order of the forward pass whose output is not finite."""
@@ -93,6 +104,14 @@ class FiniteSteps(Callback):
             for hook in hooks:
                 hook.remove()
         return bad[0] if bad else None
+
+
+def _refuse_not_finite(state: dict[str, Any], trainer: lightning.Trainer) -> None:
+    if (name := first_not_finite(state)) is not None:
+        raise NotFinite(
+            f"{name} is not finite after step {trainer.global_step} of epoch {trainer.current_epoch}; checkpoints are "
+            f"those of before. {_REMEDY}"
+        )
 
 
 def _is_finite(x: Tensor) -> bool:

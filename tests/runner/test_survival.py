@@ -1,6 +1,7 @@
 """Runs outlive signals, skip steps that are not finite, and go on where they stood."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from omegaconf import OmegaConf
 import gsa
 from gsa.runner import ConfigError, train
 from gsa.runner._resume import finished_report
-from gsa.saved import read_checkpoint
+from gsa.saved import first_not_finite, read_checkpoint
 from gsa.training import NotFinite, Stopped
 from tests.runner.test_run import DROPOUT, outcome
 
@@ -169,6 +170,39 @@ def test_the_first_bad_module_is_named(small):
     with pytest.MonkeyPatch.context() as patch, pytest.raises(NotFinite, match=r"the output of lifting"):
         act_in(patch, 0, 1, spoil)
         train(small("trainer.max_epochs=1", "trainer.limit_train_batches=6"))
+
+
+@pytest.mark.parametrize("callbacks", ["quiet", "none"])
+def test_what_is_not_finite_is_neither_saved_nor_a_success(small, tmp_path, callbacks):
+    def overflow(module):
+        next(m for m in module.network.modules() if isinstance(m, torch.nn.BatchNorm3d)).running_var.fill_(math.inf)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(NotFinite, match=r"running_var is not finite after step"):
+        act_in(patch, 1, 3, overflow)
+        train(small("model.norm=batch", "ema=null", f"callbacks={callbacks}"))
+    for file in (tmp_path / "run" / "checkpoints").glob("*.ckpt"):
+        assert first_not_finite(read_checkpoint(file)["state_dict"]) is None
+    assert not (tmp_path / "run" / "report.json").exists()
+
+
+def test_one_process_works_in_a_folder(small, tmp_path):
+    """Planted: once the owner has died, although what it has started lives on."""
+    (tmp_path / "run").mkdir()
+    owner = subprocess.Popen(
+        [sys.executable, "-c", "import os, sys, time; from pathlib import Path; from gsa.runner._lock import held\n"
+         "with held(Path(sys.argv[1])):\n os.fork(); print('held', flush=True); time.sleep(60)", tmp_path / "run"],
+        stdout=subprocess.PIPE, process_group=0,
+    )  # fmt: skip
+    try:
+        assert owner.stdout.readline() == b"held\n"
+        with pytest.raises(ConfigError, match=rf"another process \({owner.pid} on .*\) is at work on the run in .*run"):
+            train(small("trainer.max_epochs=1"))
+        owner.kill()
+        owner.wait()
+        train(small("trainer.max_epochs=1"))
+    finally:
+        os.killpg(owner.pid, signal.SIGKILL)
+        owner.stdout.close()
 
 
 def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
