@@ -35,3 +35,19 @@ class TellConfig(Callback):
         told = {"lr": trainer.optimizers[0].param_groups[0]["initial_lr"], "seed": module.hparams["run"]["seed"]}
         name = f"{trainer.global_rank}-{os.getpid()}-{time.time_ns()}.json"
         (self.folder / name).write_text(json.dumps(told))
+
+
+class TellParent(Callback):
+    """The process that has started the ranks is told to stop while they are at a place of their way.
+
+    Args:
+        place: a hook of Lightning's, such as on_test_start.
+    """
+
+    def __init__(self, place):
+        setattr(self, place, self._tell)
+
+    def _tell(self, trainer, *_):
+        if trainer.global_rank == 0:
+            os.kill(os.getppid(), signal.SIGTERM)
+            time.sleep(2)

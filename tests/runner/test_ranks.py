@@ -167,6 +167,20 @@ def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("place", ["on_sanity_check_start", "on_test_start", "on_test_end"])
+def test_a_signal_outside_of_training_stops_all_and_the_run_goes_on(tmp_path, place):
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], "+trainer.num_sanity_val_steps=1",
+               f"hydra.run.dir={tmp_path / 'run'}", "ckpt_path=auto"]  # fmt: skip
+    tell = ("+callbacks.tell._target_=tests.runner.faults.TellParent", f"+callbacks.tell.place={place}")
+    done = subprocess.run([*command, *tell], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 143 and "stopped by SIGTERM" in done.stderr, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    wait_for_none(tmp_path / "run", 10)
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0 and (tmp_path / "run" / "report.json").exists(), again.stderr
+
+
+@pytest.mark.slow
 def test_a_second_signal_ends_all_processes_at_once(tmp_path):
     run = tmp_path / "run"
     process, _ = started(run, *failing("hang", rank=0), "data.num_workers=1")
