@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from gsa._one_line import one_line
 
 __all__ = ["read_signed", "signed"]
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def signed(values: dict[str, Any], beside: bytes = b"") -> bytes:
@@ -31,6 +34,8 @@ def read_signed(path: Path, beside: bytes = b"") -> tuple[dict[str, Any], bool]:
         actual = _digest(values, beside)
     except (ValueError, RecursionError) as error:  # of its text, its nesting, or the length of its numbers
         raise ValueError(f"{path} is damaged: {one_line(error)}") from error
+    if written is None and any(isinstance(value, str) and _DIGEST.fullmatch(value) for value in values.values()):
+        raise ValueError(f"{path} is damaged: there is a digest in it under another name")
     if written is not None and written != actual:
         both = " or what stands beside it" if beside else ""
         raise ValueError(f"{path}{both} has changed; expected the digest {str(written)[:64]!a}, but got {actual}")

@@ -100,6 +100,6 @@ def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, 
 
 def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
     """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [C′, heads, C] → [C′·P, C·M, u, v]."""
-    weights = scores.flatten(2).softmax(-1).view_as(scores)
+    weights = scores.flatten(2).softmax(-1).view_as(scores).to(maps)  # scores are precise in networks of any dtype
     kernel = torch.einsum("oec,epmuv->opcmuv", maps, weights)
     return kernel.flatten(2, 3).flatten(0, 1)

@@ -40,8 +40,9 @@ def read_config(file: Path) -> DictConfig:
         stated, actual = head.removeprefix(_MARK).decode(errors="replace").strip(), hashlib.sha256(below).hexdigest()
         if stated != actual:
             raise ConfigError(
-                f"{file} has changed since the run began, by hand or by damage: expected the digest {stated[:64]!a}, but got {actual}; "
-                "other values belong on the command line, with a folder of their own (hydra.run.dir)"
+                f"{file} has changed since the run began, by hand or by damage: expected the digest "
+                f"{stated[:64]!a}, but got {actual}; other values belong on the command line, with a folder of their "
+                "own (hydra.run.dir)"
             )
     try:
         _refuse_expanding(content)

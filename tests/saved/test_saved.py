@@ -9,6 +9,7 @@ from torchvision.utils import save_image
 
 import gsa
 from gsa import cli
+from gsa.models import preset, write_export
 from gsa.runner import train
 from gsa.saved import export, read, read_checkpoint, write_checkpoint
 from tests.runs import SMALL, composed
@@ -50,14 +51,20 @@ def test_an_export_is_loaded_and_holds_no_code(run, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_keys_are_the_same_in_training_and_eval_and_in_every_dtype(dtype):
-    network = gsa.create_model("digits_r4_sa")
-    keys = network.train().state_dict().keys()
-    assert network.eval().state_dict().keys() == keys == network.to(dtype).state_dict().keys()
-    twin = gsa.create_model("digits_r4_sa").to(dtype).eval()
-    twin.load_state_dict(network.state_dict())
-    images = torch.rand(2, 1, 12, 12).to(dtype)
-    assert torch.equal(twin(images), network.eval()(images))
+@pytest.mark.parametrize("name", ["digits_r4_sa", "digits_gsa", "rotmnist_r4_cnn", "rotmnist_vit"])
+def test_keys_are_the_same_in_training_and_eval_and_weights_of_every_dtype_are_loaded(tmp_path, name, dtype):
+    network = gsa.create_model(name)
+    keys = list(network.train().state_dict())
+    assert list(network.eval().state_dict()) == keys == list(network.to(dtype).state_dict())
+    side = {"digits": 12, "rotmnist": 28}[preset(name).data]
+    pictures = {"data": "d", "in_channels": 1, "image_size": side, "num_classes": 10, "mean": [0.5], "std": [0.5],
+                "classes": list("0123456789")}  # fmt: skip
+    write_export(tmp_path, {"model": {"name": name}, "pictures": pictures}, network.state_dict())
+    twin, images = gsa.load(tmp_path), torch.rand(2, 1, side, side)
+    assert all(torch.equal(value, network.state_dict()[key].to(value)) for key, value in twin.state_dict().items())
+    assert all(value.dtype in (torch.float32, torch.int64) for value in twin.state_dict().values())
+    torch.testing.assert_close(twin(images), network.float()(images))  # tables are made anew, not rounded
+    assert torch.equal(twin.to(dtype)(images.to(dtype)), network.to(dtype)(images.to(dtype)))
 
 
 @pytest.mark.parametrize("damage, message", [
