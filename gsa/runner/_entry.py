@@ -18,8 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from gsa.runner._folder import refuse_unwritable
-from gsa.runner._lock import Busy, held
+from gsa.runner._folder import Busy, held, refuse_unwritable
 from gsa.runner._messages import explained
 from gsa.runner._nodes import store_presets
 from gsa.runner._schema import ConfigError

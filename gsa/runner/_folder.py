@@ -1,77 +1,48 @@
-"""The folder of a run."""
+"""The folder of a run, in which one process works at a time."""
 
-import hashlib
-import io
+import fcntl
 import os
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO
 
-import yaml
-from omegaconf import DictConfig, OmegaConf
-
-from gsa._one_line import one_line
-from gsa._whole_files import write_whole
+from gsa._whole_files import remove_leftovers
 from gsa.runner._schema import ConfigError
 
-__all__ = ["read_config", "refuse_unwritable", "write_config"]
+__all__ = ["Busy", "held", "refuse_unwritable"]
 
-_MARK = b"# sha256: "  # of all below; at the top, so that a file that was cut still says that it had one
-_DEEPEST = 40
-_KEYS = ("data", "model", "optimizer", "scheduler", "trainer", "seed")  # of every version
+_held: dict[Path, IO] = {}  # by this process
 
 
-def write_config(resolved: str, folder: Path) -> None:
-    """config.yaml with its digest, the first thing written; the report of an earlier run in the folder goes."""
-    (folder / "report.json").unlink(missing_ok=True)
-    content = resolved.encode()
-    write_whole(folder / "config.yaml", _MARK + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+class Busy(ConfigError):
+    """Another process is at work in the folder of a run."""
 
 
-def read_config(file: Path) -> DictConfig:
-    """The configuration of a run, as `write_config` has written it; one of an earlier version has no digest.
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Nobody else works in a folder while inside; the system takes it back from a process that has died.
+
+    One that does not exist, or that cannot be written, is let be: nobody is at work there.
 
     Raises:
-        FileNotFoundError: no such file.
-        ConfigError: one that is damaged or was changed.
+        Busy: somebody else holds it.
     """
-    content = file.read_bytes()
-    head, _, below = content.partition(b"\n")
-    if head.startswith(_MARK):
-        stated, actual = head.removeprefix(_MARK).decode(errors="replace").strip(), hashlib.sha256(below).hexdigest()
-        if stated != actual:
-            raise ConfigError(
-                f"{file} has changed since the run began, by hand or by damage: expected the digest "
-                f"{stated[:64]!a}, but got {actual}; other values belong on the command line, with a folder of their "
-                "own (hydra.run.dir)"
-            )
-    try:
-        _refuse_expanding(content)
-        read: Any = OmegaConf.load(io.StringIO(content.decode()))
-        plain: Any = OmegaConf.to_container(read)
-        missing = [key for key in _KEYS if key not in plain]
-        groups = [key for key in _KEYS[:-1] if key not in missing and not isinstance(plain[key], dict)]
-    except Exception as error:  # of its letters, its layout, its tags, its numbers
-        raise ConfigError(f"{file} is not the configuration of a run: {one_line(error)}") from error
-    if missing or groups or not isinstance(plain["seed"], int | None):
-        wrong = (missing or groups or ["seed"])[0]
-        raise ConfigError(
-            f"{file} is not the configuration of a run: {'no' if missing else 'a wrong'} value of {wrong}"
-        )
-    return read
-
-
-def _refuse_expanding(content: bytes) -> None:
-    """Neither values that repeat others, nor nesting that no configuration has: both grow without bound when read.
-
-    Raises:
-        ValueError: such a file.
-        yaml.YAMLError, UnicodeDecodeError: no YAML.
-    """
-    depth = 0
-    for event in yaml.parse(content.decode(), Loader=yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
-            raise ValueError("values that repeat others, or that are nested too deeply")
+    folder = folder.absolute()
+    if folder in _held or not folder.is_dir() or not os.access(folder, os.W_OK):
+        yield
+        return
+    with (folder / ".lock").open("a+") as file:
+        _lock(file, folder)
+        for place in (folder, folder / "checkpoints"):
+            remove_leftovers(place)
+        _held[folder] = file
+        try:
+            yield
+        finally:
+            del _held[folder]
 
 
 def refuse_unwritable(folder: Path) -> None:
@@ -84,3 +55,30 @@ def refuse_unwritable(folder: Path) -> None:
         standing = next(part for part in (place, *place.parents) if part.exists())
         if not (standing.is_dir() and os.access(standing, os.W_OK | os.X_OK)):
             raise ConfigError(f"output_dir must be a folder that can be written, but {standing} is not")
+
+
+def _lock(file: IO, folder: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        raise Busy(
+            f"another process ({file.read(200) or 'unknown'}) is at work on the run in {folder}: wait for it, or take "
+            "another folder"
+        ) from None
+    except OSError as error:
+        warnings.warn(f"{folder} cannot be locked against a second run, {error.strerror}", stacklevel=4)
+        return
+    file.truncate(0)
+    file.write(f"{os.getpid()} on {socket.gethostname()}")
+    file.flush()
+
+
+def _let_go() -> None:
+    """Workers that load data are copies of a process: what they hold would outlive it."""
+    for file in _held.values():
+        file.close()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from gsa.models import list_models, preset
 from gsa.report import read_report
-from gsa.runner._folder import read_config
+from gsa.runner._config_file import read_config
 from gsa.runner._keys import flat
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint

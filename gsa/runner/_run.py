@@ -1,6 +1,5 @@
 """A run: from a configuration to a trained, tested and described network."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,11 +9,20 @@ from typing import Any
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from gsa.report import announcement, describe, draw_gallery, show_on_wandb, summary, symmetry_of, write_report
+from gsa.report import (
+    announcement,
+    describe,
+    draw_gallery,
+    read_report,
+    show_on_wandb,
+    summary,
+    symmetry_of,
+    write_report,
+)
 from gsa.runner._build import Run, build, make_loggers
-from gsa.runner._folder import refuse_unwritable, write_config
+from gsa.runner._config_file import write_config
+from gsa.runner._folder import held, refuse_unwritable
 from gsa.runner._keys import flat
-from gsa.runner._lock import held
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
@@ -70,7 +78,7 @@ def _train(run: Run) -> Results:
             if trains_here:
                 return _train_here(run)
             launch(run.folder, run.trainer.world_size)
-    report = json.loads((run.folder / "report.json").read_text())
+    report = read_report(run.folder)
     return chosen_metrics(report), {"report": report, "folder": run.folder}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from gsa.runner._folder import read_config
+from gsa.runner._config_file import read_config
 from gsa.runner._run import take_part
 from gsa.training import Stopped
 

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from gsa._signed_json import signed
 from gsa.models import pretrained_folder, read_export
 from gsa.report import read_report, write_report
-from gsa.runner._folder import read_config, write_config
+from gsa.runner._config_file import read_config, write_config
 from gsa.saved import read, write_checkpoint
 from tests.fuzz.edits import edits
 from tests.runs import SMALL, composed

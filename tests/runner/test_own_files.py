@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 
 from gsa.report import read_report, write_report
 from gsa.runner import train
-from gsa.runner._folder import read_config, write_config
+from gsa.runner._config_file import read_config, write_config
 from gsa.runner._resume import finished_report
 
 REPORT = {"val_accuracy": 0.5, "test_accuracy": None, "history": [{"loss": float("inf")}]}

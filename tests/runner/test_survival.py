@@ -189,7 +189,7 @@ def test_one_process_works_in_a_folder(small, tmp_path):
     """Planted: once the owner has died, although what it has started lives on."""
     (tmp_path / "run").mkdir()
     owner = subprocess.Popen(
-        [sys.executable, "-c", "import os, sys, time; from pathlib import Path; from gsa.runner._lock import held\n"
+        [sys.executable, "-c", "import os, sys, time; from pathlib import Path; from gsa.runner._folder import held\n"
          "with held(Path(sys.argv[1])):\n os.fork(); print('held', flush=True); time.sleep(60)", tmp_path / "run"],
         stdout=subprocess.PIPE, process_group=0,
     )  # fmt: skip
