@@ -19,10 +19,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ARROWS = {
     "_checks": set(),
     "_nearest": set(),
+    "_picture_files": {"_printable"},
+    "_printable": set(),
     "_whole_files": set(),
     "groups": set(),
     "ops": set(),
-    "data": {"groups"},
+    "data": {"_picture_files", "_whole_files", "groups"},
     "encodings": {"groups"},
     "symmetry": {"groups"},
     "nn": {"_checks", "groups", "encodings", "ops"},
@@ -33,7 +35,7 @@ ARROWS = {
     "report": {"_whole_files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_nearest", "_whole_files", "models", "saved", "training", "report"},
     "hub": {"models", "saved"},
-    "cli": {"groups", "models", "saved", "symmetry", "report", "runner"},
+    "cli": {"_picture_files", "_printable", "groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 
