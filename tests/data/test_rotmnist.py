@@ -1,13 +1,11 @@
 """The official archive in its layout, everything that can be wrong with it, and the generated split."""
 
 import hashlib
-import http.server
 import math
 import os
-import random
+import struct
 import subprocess
 import sys
-import threading
 import zipfile
 
 import numpy
@@ -16,8 +14,8 @@ import torch
 
 from gsa.data import RotMNISTDataModule, turned_mnist
 from gsa.data import _amat as amat
-from gsa.data import _rotmnist as rotmnist
-from gsa.data._download import ATTEMPTS
+from gsa.data import _cache as cache
+from gsa.data._idx import read_digits
 
 TRAIN, TEST = amat.MEMBERS
 ROWS = {TRAIN: 12, TEST: 5}
@@ -55,18 +53,18 @@ def visible(folder):
 def test_the_archive_is_read_in_order_and_kept_compactly(tmp_path):
     md5 = write(tmp_path, official())
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
-    pictures, labels = amat.read_cache(tmp_path, rows=17)
+    pictures, labels = cache.read_cache(tmp_path, rows=17)
     _, pixels, expected = rows(12)
     torch.testing.assert_close(pictures[:12].double(), torch.from_numpy(pixels).view(-1, 1, 28, 28), atol=3e-4, rtol=0)
     assert labels[:12].tolist() == expected.tolist() and pictures.shape == (17, 1, 28, 28)
-    assert visible(tmp_path) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy"}
+    assert visible(tmp_path) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy", "rotmnist_digests.json"}
     (tmp_path / amat.ARCHIVE).unlink()
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)  # the cache is enough
 
 
 def test_the_module_splits_the_official_rows(tmp_path):
     for file, array in zip(
-        amat.cache_files(tmp_path),
+        cache.cache_files(tmp_path),
         (numpy.zeros((62_000, 784), numpy.float16), (numpy.arange(62_000) % 10).astype(numpy.uint8)),
         strict=True,
     ):
@@ -92,64 +90,19 @@ def test_without_the_archive_it_says_what_to_do(tmp_path):
         RotMNISTDataModule(tmp_path).prepare_data()
 
 
-class Server:
-    """A local server that sends a file, all of it or half."""
-
-    def __init__(self, content, whole_from):
-        self.requests = 0
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(handler):
-                self.requests += 1
-                handler.send_response(200)
-                handler.send_header("Content-Length", str(len(content)))
-                handler.end_headers()
-                handler.wfile.write(content if self.requests >= whole_from else content[: len(content) // 2])
-
-            def log_message(handler, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/{amat.ARCHIVE}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("whole_from", [3, 99])
-def test_a_download_that_is_cut_is_tried_again_and_never_gets_its_name(tmp_path, monkeypatch, whole_from):
-    source, root = tmp_path / "source", tmp_path / "root"
-    source.mkdir()
-    md5 = write(source, official())
-    with Server((source / amat.ARCHIVE).read_bytes(), whole_from) as server:
-        monkeypatch.setattr(amat, "URL", server.url)
-        if whole_from < 99:
-            amat.prepare_archive(root, download=True, md5=md5, members=ROWS)
-            assert amat.ARCHIVE in visible(root)
-        else:
-            with pytest.raises(ValueError, match="could not be fetched in 3 attempts"):
-                amat.prepare_archive(root, download=True, md5=md5, members=ROWS)
-            assert visible(root) <= {"mnist_rotation_new.part"}
-    assert server.requests <= ATTEMPTS
-
-
 PREPARE = """
-import sys
+import sys, time
 from pathlib import Path
+from gsa import _whole_files
 from gsa.data import _amat as amat
 root, md5, rows = Path(sys.argv[1]), sys.argv[2], dict(zip(amat.MEMBERS, (12, 5)))
-read = amat.read_archive
-def told(*arguments):
-    print("prepares", flush=True)
-    import time; time.sleep(2)
-    return read(*arguments)
-amat.read_archive = told
+def slow(function):
+    def told(*arguments):
+        print("prepares", flush=True)
+        time.sleep(1)
+        return function(*arguments)
+    return told
+_whole_files.os.replace = slow(_whole_files.os.replace)
 amat.prepare_archive(root, md5=md5, members=rows)
 """
 
@@ -164,9 +117,11 @@ def test_one_process_prepares_the_others_wait_and_a_dead_one_is_no_obstacle(tmp_
     if first_dies:
         first.kill()
     first.communicate()
+    assert len(list(tmp_path.glob(".*.part"))) == first_dies
     told, _ = second.communicate(timeout=60)
-    assert second.returncode == 0 and told.count("prepares") == (1 if first_dies else 0)
-    assert amat.read_cache(tmp_path, rows=17)[0].shape == (17, 1, 28, 28)
+    assert second.returncode == 0 and told.count("prepares") == (3 if first_dies else 0)
+    assert cache.read_cache(tmp_path, rows=17)[0].shape == (17, 1, 28, 28)
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_a_prepared_folder_that_is_read_only_is_enough(tmp_path, monkeypatch):
@@ -176,7 +131,7 @@ def test_a_prepared_folder_that_is_read_only_is_enough(tmp_path, monkeypatch):
     def refuse(*arguments):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(amat, "FileLock", refuse)  # the first thing that would be written
+    monkeypatch.setattr(amat, "alone_in", refuse)  # the first thing that would be written
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
 
 
@@ -224,48 +179,74 @@ class Canary:
 
 
 def test_a_cache_that_holds_code_is_refused_and_does_not_run(tmp_path):
-    pictures, labels = amat.cache_files(tmp_path)
+    pictures, labels = cache.cache_files(tmp_path)
     canary = tmp_path / "canary"
     numpy.save(labels, numpy.zeros(62_000, numpy.uint8))
     numpy.save(pictures, numpy.array([Canary(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="not a cache of numbers"):
-        amat.read_cache(tmp_path)
+        cache.read_cache(tmp_path)
     torch.save(Canary(canary), pictures)
     with pytest.raises(ValueError, match="not a cache of numbers"):
-        amat.read_cache(tmp_path)
+        cache.read_cache(tmp_path)
     assert not canary.exists()
     torch.load(pictures, weights_only=False)  # the plant: loaded trustingly, it does run
     assert canary.exists()
 
 
-def test_random_damage_to_a_cache_is_refused_or_harmless(tmp_path):
-    files = amat.cache_files(tmp_path)
-    numpy.save(files[0], numpy.zeros((3, 784), numpy.float16))
-    numpy.save(files[1], numpy.zeros(3, numpy.uint8))
-    whole = files[0].read_bytes()
-    chance = random.Random(0)
-    for _ in range(200):
-        damaged = bytearray(whole)
-        damaged[chance.randrange(128)] = chance.randrange(256)  # the header; pixels are checked by value later
-        files[0].write_bytes(bytes(damaged[: chance.choice((len(whole), chance.randrange(len(whole))))]))
-        try:
-            pictures, _ = amat.read_cache(tmp_path, rows=3)
-        except ValueError as error:
-            assert files[0].name in str(error)
-        else:
-            assert pictures.shape == (3, 1, 28, 28)
+def prepared(root):
+    md5 = write(root, official())
+    amat.prepare_archive(root, md5=md5, members=ROWS)
+    return cache.cache_files(root)
 
 
-class FakeMNIST:
-    def __init__(self, root, train, download):
-        count = 60_000 if train else 10_000
-        self.data = torch.zeros(count, 28, 28, dtype=torch.uint8)
-        self.data[:, 4, 14] = 255  # one bright pixel, ten above the centre
-        self.targets = torch.arange(count) % 10 if train else torch.full((count,), 7)
+@pytest.mark.parametrize("which", [0, 1])
+def test_another_bit_in_the_cache_is_noticed(tmp_path, which):
+    file = prepared(tmp_path)[which]
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{file.name} is not .* SHA-256 should be .*, but is .*; delete it"):
+        cache.read_cache(tmp_path, rows=17)
+    (tmp_path / "rotmnist_digests.json").write_text("[1]")
+    with pytest.raises(ValueError, match="digests.json does not hold digests"):
+        cache.read_cache(tmp_path, rows=17)
 
 
-def test_the_generated_split(tmp_path, monkeypatch):
-    monkeypatch.setattr(rotmnist, "MNIST", FakeMNIST)
+def test_a_cache_without_digests_is_read(tmp_path):
+    prepared(tmp_path)
+    before = cache.read_cache(tmp_path, rows=17)
+    (tmp_path / "rotmnist_digests.json").unlink()
+    assert all(torch.equal(a, b) for a, b in zip(before, cache.read_cache(tmp_path, rows=17), strict=True))
+
+
+def test_sizes_in_a_cache_are_not_believed(tmp_path):
+    file = prepared(tmp_path)[0]
+    (tmp_path / "rotmnist_digests.json").unlink()
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"(17, 784)", b"(99999999, 784)"))
+    with pytest.raises(ValueError, match="should hold .17, 784. of float16|not a cache"):
+        cache.read_cache(tmp_path, rows=17)
+    file.write_bytes(content)
+    os.truncate(file, 1 << 40)  # without storage
+    with pytest.raises(ValueError, match="at most 92,192 bytes were expected, but it has 1,099,511,627,776"):
+        cache.read_cache(tmp_path, rows=17)
+
+
+def write_idx(root, training=60_000, test=2_000, edit=None):
+    """MNIST's files with one bright pixel, ten above the centre; the labels count up, those of the test are 7."""
+    (folder := root / "MNIST" / "raw").mkdir(parents=True)
+    for part, count in (("train", training), ("t10k", test)):
+        pictures = numpy.zeros((count, 28, 28), numpy.uint8)
+        pictures[:, 4, 14] = 255
+        labels = (numpy.arange(count) % 10 if part == "train" else numpy.full(count, 7)).astype(numpy.uint8)
+        for name, array in (("images-idx3", pictures), ("labels-idx1", labels)):
+            header = struct.pack(f">{1 + array.ndim}I", 0x800 + array.ndim, *array.shape)
+            (folder / f"{part}-{name}-ubyte").write_bytes(header + array.tobytes())
+    return folder
+
+
+def test_the_generated_split(tmp_path):
+    write_idx(tmp_path)
     pictures, labels = turned_mnist(tmp_path, seed=3)
     assert pictures.shape == (62_000, 1, 28, 28) and (labels[60_000:] == 7).all()
     assert labels[:60_000].bincount().tolist() == [6000] * 10 and labels[:10].tolist() != list(range(10))
@@ -277,6 +258,44 @@ def test_the_generated_split(tmp_path, monkeypatch):
     module = RotMNISTDataModule(tmp_path, source="mnist", split_seed=3)
     module.setup()
     assert "not the official split" in module.describe()["source"] and module.describe()["test"] == 50_000
+
+
+def edited(name, edit):
+    def damage(folder):
+        content = bytearray((folder / name).read_bytes())
+        edit(content)
+        (folder / name).write_bytes(content)
+
+    return damage
+
+
+IMAGES, LABELS = "train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (edited(IMAGES, lambda c: c.__setitem__(3, 1)), f"{IMAGES} must begin with MNIST's header 00000803"),
+        (edited(IMAGES, lambda c: c.__setitem__(11, 27)), f"{IMAGES} must begin with MNIST's header 00000803"),
+        (edited(IMAGES, lambda c: c.__setitem__(7, 3)), f"{IMAGES} must have 2,368 bytes for 3 digits, but has 3,152"),
+        (edited(IMAGES, lambda c: c.__setitem__(4, 255)), f"{IMAGES} must have .* bytes for 4,278,190,084 digits"),
+        (edited(IMAGES, lambda c: c.pop()), f"{IMAGES} must have 3,152 bytes for 4 digits, but has 3,151"),
+        (edited(IMAGES, lambda c: c.clear()), f"{IMAGES} must begin with a header of 16 bytes, but has 0"),
+        (lambda folder: None, f"{IMAGES} must hold at least 60,000 digits, but holds 4"),
+        (edited(LABELS, lambda c: c.__setitem__(9, 10)), f"{LABELS}, row 1: labels must be 0 … 9, but got 10"),
+    ],
+)
+def test_damage_to_mnist_is_named(tmp_path, damage, message):
+    damage(write_idx(tmp_path, training=4))
+    with pytest.raises(ValueError, match=message):
+        read_digits(tmp_path / "MNIST" / "raw", "t10k", 2_000)
+        turned_mnist(tmp_path)
+
+
+def test_few_digits_are_no_data_set_of_test_digits(tmp_path):
+    write_idx(tmp_path, training=200)
+    with pytest.raises(ValueError, match="at least 60,000 digits, but holds 200"):
+        RotMNISTDataModule(tmp_path, source="mnist").setup()
 
 
 def test_generating_needs_mnist(tmp_path):
