@@ -4,9 +4,9 @@ import hashlib
 import math
 import os
 import struct
-import subprocess
-import sys
+import time
 import zipfile
+from multiprocessing import get_context
 
 import numpy
 import pytest
@@ -90,38 +90,39 @@ def test_without_the_archive_it_says_what_to_do(tmp_path):
         RotMNISTDataModule(tmp_path).prepare_data()
 
 
-PREPARE = """
-import sys, time
-from pathlib import Path
-from gsa import _whole_files
-from gsa.data import _amat as amat
-root, md5, rows = Path(sys.argv[1]), sys.argv[2], dict(zip(amat.MEMBERS, (12, 5)))
-def slow(function):
-    def told(*arguments):
-        print("prepares", flush=True)
-        time.sleep(1)
-        return function(*arguments)
-    return told
-_whole_files.os.replace = slow(_whole_files.os.replace)
-amat.prepare_archive(root, md5=md5, members=rows)
-"""
+def prepares(root, md5, notes):
+    """In a process of its own: every file that is renamed is noted, and takes a while."""
+    rename = os.replace
+
+    def slow(*arguments):
+        notes.write_text(notes.read_text() + "renames ")
+        time.sleep(0.5)
+        rename(*arguments)
+
+    os.replace = slow
+    amat.prepare_archive(root, md5=md5, members=ROWS)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("first_dies", [False, True])
 def test_one_process_prepares_the_others_wait_and_a_dead_one_is_no_obstacle(tmp_path, first_dies):
-    md5 = write(tmp_path, official())
-    command = [sys.executable, "-c", PREPARE, str(tmp_path), md5]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert first.stdout.readline() == "prepares\n"
-    second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    root, notes = tmp_path / "root", [tmp_path / "first", tmp_path / "second"]
+    root.mkdir()
+    md5 = write(root, official())
+    processes = [get_context("fork").Process(target=prepares, args=(root, md5, note)) for note in notes]
+    for process, note in zip(processes, notes, strict=True):
+        note.write_text("")
+        process.start()
+        while not notes[0].read_text():
+            time.sleep(0.01)
     if first_dies:
-        first.kill()
-    first.communicate()
-    assert len(list(tmp_path.glob(".*.part"))) == first_dies
-    told, _ = second.communicate(timeout=60)
-    assert second.returncode == 0 and told.count("prepares") == (3 if first_dies else 0)
-    assert cache.read_cache(tmp_path, rows=17)[0].shape == (17, 1, 28, 28)
-    assert not list(tmp_path.glob(".*.part"))
+        processes[0].kill()
+    processes[0].join()
+    assert len(list(root.glob(".*.part"))) == first_dies
+    processes[1].join(60)
+    assert processes[1].exitcode == 0 and notes[1].read_text().count("renames") == (3 if first_dies else 0)
+    assert cache.read_cache(root, rows=17)[0].shape == (17, 1, 28, 28)
+    assert visible(root) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy", "rotmnist_digests.json"}
 
 
 def test_a_prepared_folder_that_is_read_only_is_enough(tmp_path, monkeypatch):

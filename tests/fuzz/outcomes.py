@@ -4,6 +4,7 @@ import multiprocessing
 import resource
 import signal
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -36,7 +37,9 @@ def outcomes(file: Path, read: Callable[[], Any], count: int, seed: int = 0) -> 
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_watched, args=(sender, file, read, count, seed))
-    process.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: none of theirs is used
+        process.start()
     sender.close()
     try:
         found = receiver.recv()
