@@ -1,7 +1,6 @@
 """Files of pictures, whatever is in them: a picture comes out, or one error that names the file."""
 
 import os
-import warnings
 from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
@@ -27,12 +26,10 @@ def read_picture(path: str | os.PathLike, mode: str, size: int) -> Image.Image:
         ValueError: anything else, or a picture that is too large; looked at before anything is decoded.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # its limit is near ours, and only warns
-            _check_file(Path(path))
-            with Image.open(path, formats=FORMATS) as opened:
-                _check_pixels(*opened.size, size)
-                return _centre(opened.convert(mode), size)
+        _check_file(Path(path))
+        with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
+            _check_pixels(*opened.size, size)
+            return _centre(opened.convert(mode), size)
     except Exception as error:  # what decoders make of damaged bytes has no common name
         reason = f"it is not a whole file of {', '.join(FORMATS)}"
         if not isinstance(error, UnidentifiedImageError):
