@@ -14,7 +14,8 @@ from gsa.data._amat import ARCHIVE, read_archive
 from gsa.data._cache import cache_files, read_cache, write_cache
 from gsa.data._idx import read_digits
 from gsa.data._patches import Patches
-from tests.data.test_rotmnist import ROWS, official, write, write_idx
+from tests.data.test_mnist import write_idx
+from tests.data.test_rotmnist import ROWS, official, write
 from tests.fuzz.outcomes import outcomes
 
 EDITS = [10, pytest.param(200, marks=pytest.mark.fuzz)]
