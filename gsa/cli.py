@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gsa.files import printable
+from gsa.files.pictures import read_picture
 from gsa.groups import group
 from gsa.models import create_model, list_models
 from gsa.saved import Saved, export, read
@@ -72,14 +74,15 @@ def predict(options: argparse.Namespace) -> int:
         if not all(of_move[index].isfinite().all() for of_move in logits):
             raise ValueError(f"what the network says of {path} is not finite: it cannot be asked about such pictures")
     turned = [of_move.softmax(-1) for of_move in logits]
+    names = [printable(name) for name in known.classes]
     for index, path in enumerate(options.pictures):
         chances, classes = turned[0][index].topk(min(options.top, known.num_classes))
-        found = ", ".join(f"{known.classes[c]} {100 * p:.1f} %" for p, c in zip(chances, classes.tolist(), strict=True))
-        print(f"{path}: {found}")
+        found = ", ".join(f"{names[c]} {100 * p:.1f} %" for p, c in zip(chances, classes.tolist(), strict=True))
+        print(f"{printable(str(path))}: {found}")
         for g in range(1, moves.order):
             chance, label = turned[g][index].max(-1)
             note = f"  (not in {network.group.name})" if g in outside else ""
-            print(f"    {moves.describe(g):20s} {known.classes[int(label)]} {100 * chance:.1f} %{note}")
+            print(f"    {moves.describe(g):20s} {names[int(label)]} {100 * chance:.1f} %{note}")
     return 0
 
 
@@ -129,15 +132,10 @@ def save_dashboard(options: argparse.Namespace) -> int:
 
 def _read_picture(path: Path, saved: Saved) -> Tensor:
     """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
-    from PIL import Image, UnidentifiedImageError
-    from torchvision.transforms import functional as F
+    from torchvision.transforms.functional import to_tensor
 
     known = saved.pictures
-    try:
-        picture = Image.open(path).convert("L" if known.in_channels == 1 else "RGB")
-    except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
-    return F.to_tensor(F.center_crop(F.resize(picture, known.image_size), known.image_size))
+    return to_tensor(read_picture(path, "L" if known.in_channels == 1 else "RGB", known.image_size))
 
 
 def _parser() -> argparse.ArgumentParser:

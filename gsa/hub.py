@@ -10,8 +10,7 @@ from typing import Any, Self
 from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
-from gsa._signed_json import read_signed, signed
-from gsa._whole_files import write_whole
+from gsa.files import read_signed, signed, write_whole
 from gsa.models import create_model, read_weights
 from gsa.saved import build, read
 

@@ -19,23 +19,21 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ARROWS = {
     "_checks": set(),
     "_nearest": set(),
-    "_one_line": set(),
-    "_signed_json": {"_one_line"},
-    "_whole_files": set(),
+    "files": set(),
     "groups": set(),
     "ops": set(),
-    "data": {"groups"},
+    "data": {"files", "groups"},
     "encodings": {"groups"},
     "symmetry": {"groups"},
     "nn": {"_checks", "groups", "encodings", "ops"},
-    "models": {"_checks", "_nearest", "_one_line", "_signed_json", "_whole_files", "groups", "encodings", "nn"},
+    "models": {"_checks", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "saved": {"_one_line", "_whole_files", "models"},
-    "training": {"_whole_files", "saved"},  # networks and data are injected
-    "report": {"_signed_json", "_whole_files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_nearest", "_one_line", "_whole_files", "models", "saved", "training", "report"},
-    "hub": {"_signed_json", "_whole_files", "models", "saved"},
-    "cli": {"groups", "models", "saved", "symmetry", "report", "runner"},
+    "saved": {"files", "models"},
+    "training": {"files", "saved"},  # networks and data are injected
+    "report": {"files", "groups", "ops", "nn", "symmetry", "viz"},
+    "runner": {"_nearest", "files", "models", "saved", "training", "report"},
+    "hub": {"files", "models", "saved"},
+    "cli": {"files", "groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 

@@ -1,30 +1,26 @@
-"""The official RotMNIST archive: verified before it is used, parsed once into a compact cache that cannot hold code."""
+"""The official RotMNIST archive: verified before it is used, and parsed once into a compact cache."""
 
-import os
 import zipfile
 from pathlib import Path
 from typing import IO
 
 import numpy
-import torch
-from filelock import FileLock
-from torch import Tensor
 
-from gsa.data._download import check_digest, fetch
+from gsa.data._cache import cache_files, write_cache
+from gsa.data._download import alone_in, check_digest, fetch
 
-__all__ = ["ARCHIVE", "CACHE", "MD5", "prepare_archive", "read_archive", "read_cache"]
+__all__ = ["ARCHIVE", "MD5", "prepare_archive", "read_archive"]
 
 ARCHIVE = "mnist_rotation_new.zip"
-URL = f"http://www.iro.umontreal.ca/~lisa/icml2007data/{ARCHIVE}"  # plain http: nothing is read before the digest
+URL = f"http://www.iro.umontreal.ca/~lisa/icml2007data/{ARCHIVE}"
 MD5 = "0f9a947ff3d30e95cd685462cbf3b847"
-CACHE = "rotmnist"  # rotmnist_pictures.npy, rotmnist_labels.npy
+MOST_BYTES = 200_000_000  # of the archive
 
 # Members in the order of the rows that come out, and their numbers of rows of 784 pixels and a label.
 MEMBERS = {
     "mnist_all_rotation_normalized_float_train_valid.amat": 12_000,
     "mnist_all_rotation_normalized_float_test.amat": 50_000,
 }
-_AGAIN = "delete it, and it will be made again"
 _BYTES_A_ROW = 785 * 40  # no official row comes near
 
 
@@ -36,51 +32,20 @@ def prepare_archive(root: Path, download: bool = False, md5: str = MD5, members:
         ValueError: a digest that is not the official one, or a file that is not what it should be, by name and row.
     """
     files, archive = cache_files(root), root / ARCHIVE
-    if all(file.exists() for file in files):  # before anything is written: the folder may be read-only
+    if all(file.is_file() for file in files):  # before anything is written: the folder may be read-only
         return
-    if not archive.exists() and not download:
+    if not archive.is_file() and not download:
         raise FileNotFoundError(
             f"the official archive was not found at {archive}; put it there ({URL}), let it be fetched with "
             "data.download=true, or use data.source=mnist, digits generated from MNIST"
         )
-    root.mkdir(parents=True, exist_ok=True)
-    if not os.access(root, os.W_OK):
-        raise ValueError(f"{root} must be a folder that can be written, because the archive is parsed into it once")
-    with FileLock(root / f".{CACHE}.lock"):  # the system takes it back from an owner that has died
-        if all(file.exists() for file in files):  # another process has been faster
+    with alone_in(root):
+        if all(file.is_file() for file in files):  # another process has been faster
             return
-        if not archive.exists():
-            fetch(URL, archive, md5)
+        if not archive.is_file():
+            fetch(URL, archive, md5, MOST_BYTES)
         check_digest(archive, md5)
-        pictures, labels = read_archive(archive, members or MEMBERS)
-        arrays: tuple[numpy.ndarray, ...] = (pictures.astype(numpy.float16), labels.astype(numpy.uint8))
-        for file, array in zip(files, arrays, strict=True):
-            part = file.with_suffix(".part")
-            with part.open("wb") as stream:
-                numpy.save(stream, array, allow_pickle=False)
-            os.replace(part, file)
-
-
-def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
-    """Pictures float16 [rows, 1, 28, 28] and labels int64 [rows]; a cache is arrays of numbers, never objects.
-
-    Raises:
-        ValueError: anything else in the files.
-    """
-    arrays = []
-    for file, shape, dtype in zip(cache_files(root), ((rows, 784), (rows,)), (numpy.float16, numpy.uint8), strict=True):
-        try:
-            with file.open("rb") as stream:
-                array = numpy.lib.format.read_array(stream, allow_pickle=False)
-        except Exception as error:  # whatever NumPy makes of damaged bytes
-            raise ValueError(f"{file} is not a cache of numbers ({error}); {_AGAIN}") from error
-        if array.shape != shape or array.dtype != dtype:
-            raise ValueError(
-                f"{file} should hold {shape} of {numpy.dtype(dtype)}, but holds {array.shape} of {array.dtype}; "
-                f"{_AGAIN}"
-            )
-        arrays.append(torch.from_numpy(array))
-    return arrays[0].view(-1, 1, 28, 28), arrays[1].long()
+        write_cache(root, *read_archive(archive, members or MEMBERS))
 
 
 def read_archive(archive: Path, members: dict[str, int]) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -103,7 +68,9 @@ def read_archive(archive: Path, members: dict[str, int]) -> tuple[numpy.ndarray,
                     )
                 with opened.open(member) as stream:
                     parts.append(_read_rows(stream, rows, f"{archive}, {member}"))
-    except (zipfile.BadZipFile, EOFError) as error:
+    except ValueError:
+        raise
+    except Exception as error:  # whatever zipfile and its decoders make of damaged bytes
         raise ValueError(f"{archive} is not a whole zip archive: {error}") from error
     table = numpy.concatenate(parts)
     return table[:, :-1], table[:, -1].astype(numpy.int64)
@@ -129,8 +96,3 @@ def _read_rows(stream: IO[bytes], rows: int, where: str) -> numpy.ndarray:
     if count != rows:
         raise ValueError(f"{where} should hold {rows} rows, but has {count}")
     return table
-
-
-def cache_files(root: Path) -> tuple[Path, Path]:
-    """Where the parsed pictures and labels are kept."""
-    return root / f"{CACHE}_pictures.npy", root / f"{CACHE}_labels.npy"

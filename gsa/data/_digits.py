@@ -14,6 +14,7 @@ from gsa.data._turn import turned
 __all__ = ["DigitsDataModule", "turned_digits"]
 
 _SPLITS = {"train": slice(0, 1200), "val": slice(1200, 1400), "test": slice(1400, 1797)}
+_SIZES = {part: rows.stop - rows.start for part, rows in _SPLITS.items()}
 
 
 def turned_digits(seed: int = 0, size: int = 12) -> tuple[Tensor, Tensor]:
@@ -50,6 +51,7 @@ class DigitsDataModule(PictureDataModule):
     source = "scikit-learn's load_digits, turned"
     num_classes = 10
     in_channels = 1
+    sizes = _SIZES
 
     def __init__(
         self,

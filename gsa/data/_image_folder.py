@@ -2,17 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy
-from PIL import Image, UnidentifiedImageError
-from torch import Tensor
 from torch.utils.data import Subset
 from torchvision.datasets import ImageFolder
-from torchvision.datasets.folder import pil_loader
-from torchvision.transforms import functional as F
+from torchvision.datasets.folder import IMG_EXTENSIONS
+from torchvision.transforms.functional import pil_to_tensor
 
 from gsa.data._pictures import LabelledPictures, PictureDataModule
+from gsa.files.pictures import read_picture
 
 __all__ = ["ImageFolderDataModule"]
 
@@ -20,7 +20,8 @@ __all__ = ["ImageFolderDataModule"]
 class ImageFolderDataModule(PictureDataModule):
     """Pictures at root/{train,val,test}/<class>/*; without a folder val, a share of train is set apart.
 
-    Pictures are read as RGB; the shorter side is scaled to `size`, and the centre cut out.
+    Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at most 100 million pixels, read as RGB; the
+    shorter side is scaled to `size`, and the centre cut out. Files whose names do not end as pictures' do are no part.
 
     Args:
         root: holds the folders train, test and perhaps val, each with the same classes.
@@ -75,7 +76,9 @@ class ImageFolderDataModule(PictureDataModule):
         for part in named:
             if (found := self._classes(part)) != classes:
                 raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
-        parts = {part: ImageFolder(self.root / part, self._prepare, loader=_read) for part in named}
+        self._check_places([self.root / part / name for part in named for name in classes])
+        read = partial(read_picture, mode="RGB", size=self.image_size)
+        parts = {part: ImageFolder(self.root / part, pil_to_tensor, None, read, _is_picture) for part in named}
         if "val" not in parts:
             training = parts["train"]
             order = numpy.random.default_rng(self.split_seed).permutation(len(training))
@@ -92,12 +95,13 @@ class ImageFolderDataModule(PictureDataModule):
             )
         return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
 
-    def _prepare(self, picture: Image.Image) -> Tensor:
-        return F.pil_to_tensor(F.center_crop(F.resize(picture, self.image_size), self.image_size))
+    def _check_places(self, folders: list[Path]) -> None:
+        """A folder that is a link to another one would put the same pictures into two parts or classes."""
+        found: dict[Path, Path] = {}
+        for folder in folders:
+            if (other := found.setdefault(folder.resolve(), folder)) != folder:
+                raise ValueError(f"every class of every part must have a folder of its own, but {folder} is {other}")
 
 
-def _read(path: str) -> Image.Image:
-    try:
-        return pil_loader(path)
-    except (UnidentifiedImageError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
+def _is_picture(path: str) -> bool:
+    return path.lower().endswith((*IMG_EXTENSIONS, ".gif"))

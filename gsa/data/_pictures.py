@@ -1,6 +1,6 @@
 """What every data module shares: three disjoint parts, their order, their augmentation, their checks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import lightning
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._parts import check_parts
 
 __all__ = ["EpochOrder", "LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
 
@@ -32,6 +33,7 @@ class PictureDataModule(lightning.LightningDataModule):
         name, source: of the data set, as reports show them.
         num_classes, in_channels, image_size: of the pictures.
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
+        sizes: pictures in each part, where the data set has them fixed; `setup` refuses others.
         parts: {"train", "val", "test"} → dataset of (picture, label), after `setup`.
 
     Args:
@@ -52,6 +54,7 @@ class PictureDataModule(lightning.LightningDataModule):
     image_size: int
     mean: Sequence[float]
     std: Sequence[float]
+    sizes: Mapping[str, int] | None = None
 
     def __init__(
         self,
@@ -86,6 +89,7 @@ class PictureDataModule(lightning.LightningDataModule):
         if self.parts:
             return
         parts = self.load()
+        check_parts(self.name, parts, self.sizes)
         if len(parts["train"]) < self.batch_size:
             raise ValueError(
                 f"batch_size must be at most the {len(parts['train'])} training pictures, but got {self.batch_size}"

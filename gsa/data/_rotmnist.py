@@ -8,15 +8,17 @@ from pathlib import Path
 import numpy
 import torch
 from torch import Tensor
-from torchvision.datasets import MNIST
 
-from gsa.data._amat import ARCHIVE, prepare_archive, read_cache
+from gsa.data._amat import ARCHIVE, prepare_archive
+from gsa.data._cache import read_cache
+from gsa.data._idx import read_digits
 from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
 __all__ = ["RotMNISTDataModule", "turned_mnist"]
 
 _SPLITS = {"train": slice(0, 10_000), "val": slice(10_000, 12_000), "test": slice(12_000, 62_000)}
+_SIZES = {part: rows.stop - rows.start for part, rows in _SPLITS.items()}
 
 
 def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -35,19 +37,15 @@ def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor
 
     Raises:
         FileNotFoundError: MNIST's files are not there.
+        ValueError: a file that is not what it should be, by name.
     """
-    try:
-        train, test = (MNIST(root, train=train, download=False) for train in (True, False))
-    except RuntimeError as error:
-        raise FileNotFoundError(
-            f"MNIST's raw files were not found under {Path(root) / 'MNIST' / 'raw'}; set data.root to the folder that "
-            "holds MNIST/raw, or fetch them with torchvision.datasets.MNIST(root, download=True)"
-        ) from error
+    raw = Path(root) / "MNIST" / "raw"
+    (train, train_labels), (test, test_labels) = read_digits(raw, "train", 60_000), read_digits(raw, "t10k", 2_000)
     random = numpy.random.default_rng(seed)
-    order = torch.from_numpy(random.permutation(len(train.data)))
+    order = torch.from_numpy(random.permutation(60_000))
     angles = torch.from_numpy(random.uniform(0, 2 * math.pi, 62_000))
-    pictures = torch.cat((train.data[order], test.data[:2000]))[:, None] / 255
-    return turned(pictures, angles).clamp_(0, 1), torch.cat((train.targets[order], test.targets[:2000]))
+    pictures = torch.cat((train[order], test))[:, None] / 255
+    return turned(pictures, angles).clamp_(0, 1), torch.cat((train_labels[order], test_labels))
 
 
 class RotMNISTDataModule(PictureDataModule):
@@ -69,6 +67,7 @@ class RotMNISTDataModule(PictureDataModule):
     num_classes = 10
     in_channels = 1
     image_size = 28
+    sizes = _SIZES
 
     def __init__(
         self,
@@ -98,10 +97,11 @@ class RotMNISTDataModule(PictureDataModule):
             pictures, labels = read_cache(self.root)
         else:
             pictures, labels = turned_mnist(self.root, self.split_seed)
-        training = pictures[_SPLITS["train"]].float()
+        pictures = pictures.float()
+        training = pictures[_SPLITS["train"]]
         self.mean, self.std = [training.mean().item()], [training.std().item()]
         where = ARCHIVE if self.official else "turned MNIST"
         return {
-            part: pictures_in_memory(pictures[rows].float(), labels[rows], self.num_classes, f"{where}, {part} part")
+            part: pictures_in_memory(pictures[rows], labels[rows], self.num_classes, f"{where}, {part} part")
             for part, rows in _SPLITS.items()
         }

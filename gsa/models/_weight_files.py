@@ -7,9 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gsa._one_line import one_line
-from gsa._signed_json import read_signed, signed
-from gsa._whole_files import write_whole
+from gsa.files import one_line, read_signed, signed, write_whole
 
 __all__ = ["is_export", "read_export", "read_weights", "write_export"]
 

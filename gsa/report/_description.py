@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gsa._signed_json import read_signed, signed
-from gsa._whole_files import write_whole
+from gsa.files import read_signed, signed, write_whole
 from gsa.groups import Group, group
 from gsa.report._subject import Subject
 from gsa.symmetry import equivariance_error

@@ -8,8 +8,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from gsa._one_line import one_line
-from gsa._whole_files import write_whole
+from gsa.files import one_line, write_whole
 from gsa.runner._schema import ConfigError
 
 __all__ = ["read_config", "write_config"]

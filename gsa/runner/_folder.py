@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from gsa._whole_files import remove_leftovers
+from gsa.files import remove_leftovers
 from gsa.runner._schema import ConfigError
 
 __all__ = ["Busy", "held", "refuse_unwritable"]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from gsa._one_line import one_line
+from gsa.files import one_line
 from gsa.models import Network, create_model, list_models, preset
 from gsa.saved._finite import first_not_finite
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-from gsa._one_line import one_line
-from gsa._whole_files import write_whole
+from gsa.files import one_line, write_whole
 
 __all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
 

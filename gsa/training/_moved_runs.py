@@ -6,7 +6,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
-from gsa._whole_files import write_whole
+from gsa.files import write_whole
 
 __all__ = ["MovedRuns"]
 

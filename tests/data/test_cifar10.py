@@ -1,13 +1,18 @@
 """CIFAR-10's official files."""
 
+import gzip
+import hashlib
+import io
 import pickle
+import tarfile
+from pathlib import Path
 
 import numpy
 import pytest
 from torchvision.datasets import CIFAR10
 
 from gsa.data import CIFAR10DataModule
-from tests.data.test_rotmnist import Server
+from tests.data.test_downloads import Server
 
 
 def test_the_parts_are_disjoint(tmp_path, monkeypatch):
@@ -40,9 +45,52 @@ def test_other_files_in_their_place_are_refused_unread(tmp_path):
     assert (tmp_path / "canary").exists()
 
 
-def test_an_archive_that_is_cut_never_gets_its_name(tmp_path, monkeypatch):
-    with Server(b"not the archive" * 10_000, whole_from=99) as server:
+def test_an_archive_that_is_not_the_official_one_never_gets_its_name(tmp_path, monkeypatch):
+    with Server(lambda number, stream: stream.write(b"not the archive" * 10_000)) as server:
         monkeypatch.setattr(CIFAR10, "url", server.url)
         with pytest.raises(ValueError, match="could not be fetched in 3 attempts"):
             CIFAR10DataModule(tmp_path, download=True).prepare_data()
     assert server.requests == 3 and not (tmp_path / CIFAR10.filename).exists()
+
+
+def member(name, **kind):
+    info = tarfile.TarInfo(name)
+    for key, value in kind.items():
+        setattr(info, key, value)
+    return info
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("../canary", size=3)],
+        [member("/tmp/gsa_canary", size=3)],
+        [member("link", type=tarfile.SYMTYPE, linkname="../"), member("link/canary", size=3)],
+        [member("hard", type=tarfile.LNKTYPE, linkname="../precious"), member("hard", size=3)],
+        [member("pipe", type=tarfile.FIFOTYPE)],
+        [member("cut", size=10_000)],
+    ],
+    ids=["up", "absolute", "link", "hard link", "pipe", "cut"],
+)
+def test_what_is_unpacked_stays_in_its_folder(tmp_path, monkeypatch, members):
+    """The digest is patched to be that of the hostile archive: the second wall, behind the first."""
+    (tmp_path / "precious").write_bytes(b"old")
+    root = tmp_path / "root"
+    root.mkdir()
+    archive = root / CIFAR10.filename
+    with tarfile.open(archive, "w:gz") as tar:
+        for info in members:
+            tar.addfile(info, io.BytesIO(b"new") if info.size == 3 else None)
+    if members[0].name == "cut":
+        archive.write_bytes(gzip.compress(gzip.decompress(archive.read_bytes())[:600]))
+    monkeypatch.setattr(CIFAR10, "tgz_md5", hashlib.md5(archive.read_bytes()).hexdigest())
+    with pytest.raises(ValueError, match=r"python.tar.gz could not be unpacked: [^\n]*$"):
+        CIFAR10DataModule(root, download=True).prepare_data()
+    assert {file.name for file in tmp_path.iterdir()} == {"root", "precious"}
+    assert (tmp_path / "precious").read_bytes() == b"old" and not Path("/tmp/gsa_canary").exists()
+
+
+def test_files_that_are_there_need_no_folder_that_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(CIFAR10DataModule, "_is_there", lambda self: True)
+    CIFAR10DataModule(tmp_path / "nowhere", download=True).prepare_data()
+    assert not (tmp_path / "nowhere").exists()

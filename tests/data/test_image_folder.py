@@ -1,5 +1,7 @@
 """Pictures in folders."""
 
+import shutil
+
 import numpy
 import pytest
 from PIL import Image
@@ -60,3 +62,19 @@ def test_classes_must_agree(tmp_path):
 def test_folders_must_be_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="train is not a folder"):
         ImageFolderDataModule(tmp_path).setup()
+
+
+@pytest.mark.parametrize("link, to", [("test", "train"), ("val/dog", "../train/dog")])
+def test_two_parts_never_share_a_folder(tmp_path, link, to):
+    write_pictures(tmp_path, parts=("train", "test", "val"))
+    shutil.rmtree(tmp_path / link)
+    (tmp_path / link).symlink_to(to)
+    with pytest.raises(ValueError, match="every class of every part must have a folder of its own"):
+        ImageFolderDataModule(tmp_path, batch_size=4).setup()
+
+
+def test_animations_are_no_other_files(tmp_path):
+    write_pictures(tmp_path, suffix="gif", count=3)
+    module = ImageFolderDataModule(tmp_path, batch_size=1)
+    module.setup()
+    assert len(module.parts["test"]) == 6

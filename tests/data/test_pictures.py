@@ -5,10 +5,11 @@ import math
 import numpy
 import pytest
 import torch
+from torch.utils.data import Subset, TensorDataset
 
 from gsa.data import DigitsDataModule
 from gsa.data._augmentation import AUGMENTATIONS, augment
-from gsa.data._pictures import EpochOrder, NormalisedPictures, pictures_in_memory
+from gsa.data._pictures import EpochOrder, NormalisedPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
 
@@ -93,3 +94,46 @@ def test_bad_arguments_are_refused(argument, message):
 def test_a_batch_larger_than_the_data_is_refused():
     with pytest.raises(ValueError, match="batch_size must be at most the 1200 training pictures"):
         DigitsDataModule(batch_size=2000).setup()
+
+
+WHOLE = TensorDataset(torch.rand(10, 1, 2, 2), torch.zeros(10))
+LAST = TensorDataset(torch.rand(10, 2, 2, 1).movedim(-1, 1), torch.zeros(10))
+
+
+def rows(chosen, whole=WHOLE):
+    """A part out of one data set: by slice, a view of its tensors; by list, a subset."""
+    return TensorDataset(*whole[chosen]) if isinstance(chosen, slice) else Subset(whole, chosen)
+
+
+THIRDS = slice(0, 4), slice(4, 6), slice(6, 10)
+
+
+@pytest.mark.parametrize(
+    "parts, sizes, message",
+    [
+        (map(rows, THIRDS), (4, 2, 4), None),
+        ((rows(third, whole=LAST) for third in THIRDS), None, None),
+        (map(rows, ([1, 2], [0], [9])), None, None),
+        (map(rows, THIRDS), (5, 2, 4), "must have .* pictures, but has"),
+        (map(rows, (slice(0, 5), slice(4, 6), slice(6, 10))), None, "1 pictures that are in train and in val"),
+        (map(rows, (slice(0, 8), slice(8, 10), slice(20, 30))), None, "pictures in every part, but has .*'test': 0"),
+        (map(rows, ([1, 2], [-1], [9])), None, "1 pictures that are in val and in test"),
+        ((Subset(Subset(WHOLE, [5, 6]), [0]), rows([5]), rows([1])), None, "1 pictures that are in train and in val"),
+        ((WHOLE, WHOLE, LAST), None, "10 pictures that are in train and in val"),
+        ((WHOLE, LAST), None, "the parts train, val and test, but has"),
+    ],
+)
+def test_parts_never_overlap(parts, sizes, message):
+    class Module(PictureDataModule):
+        name, mean, std = "shapes", [0.0], [1.0]
+
+        def load(self):
+            return dict(zip(names, parts, strict=False))
+
+    names = ("train", "val", "test")
+    Module.sizes = dict(zip(names, sizes, strict=True)) if sizes else None
+    module = Module(1, 0, (), 0, None)
+    if message is None:
+        return module.setup()
+    with pytest.raises(ValueError, match=f"shapes .*{message}"):
+        module.setup()

@@ -1,23 +1,18 @@
-"""The official archive in its layout, everything that can be wrong with it, and the generated split."""
+"""The official archive in its layout, and everything that can be wrong with it and its cache."""
 
 import hashlib
-import http.server
-import math
 import os
-import random
-import subprocess
-import sys
-import threading
+import time
 import zipfile
+from multiprocessing import get_context
 
 import numpy
 import pytest
 import torch
 
-from gsa.data import RotMNISTDataModule, turned_mnist
+from gsa.data import RotMNISTDataModule
 from gsa.data import _amat as amat
-from gsa.data import _rotmnist as rotmnist
-from gsa.data._download import ATTEMPTS
+from gsa.data import _cache as cache
 
 TRAIN, TEST = amat.MEMBERS
 ROWS = {TRAIN: 12, TEST: 5}
@@ -55,18 +50,18 @@ def visible(folder):
 def test_the_archive_is_read_in_order_and_kept_compactly(tmp_path):
     md5 = write(tmp_path, official())
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
-    pictures, labels = amat.read_cache(tmp_path, rows=17)
+    pictures, labels = cache.read_cache(tmp_path, rows=17)
     _, pixels, expected = rows(12)
     torch.testing.assert_close(pictures[:12].double(), torch.from_numpy(pixels).view(-1, 1, 28, 28), atol=3e-4, rtol=0)
     assert labels[:12].tolist() == expected.tolist() and pictures.shape == (17, 1, 28, 28)
-    assert visible(tmp_path) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy"}
+    assert visible(tmp_path) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy", "rotmnist_digests.json"}
     (tmp_path / amat.ARCHIVE).unlink()
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)  # the cache is enough
 
 
 def test_the_module_splits_the_official_rows(tmp_path):
     for file, array in zip(
-        amat.cache_files(tmp_path),
+        cache.cache_files(tmp_path),
         (numpy.zeros((62_000, 784), numpy.float16), (numpy.arange(62_000) % 10).astype(numpy.uint8)),
         strict=True,
     ):
@@ -92,81 +87,39 @@ def test_without_the_archive_it_says_what_to_do(tmp_path):
         RotMNISTDataModule(tmp_path).prepare_data()
 
 
-class Server:
-    """A local server that sends a file, all of it or half."""
+def prepares(root, md5, notes):
+    """In a process of its own: every file that is renamed is noted, and takes a while."""
+    rename = os.replace
 
-    def __init__(self, content, whole_from):
-        self.requests = 0
+    def slow(*arguments):
+        notes.write_text(notes.read_text() + "renames ")
+        time.sleep(0.5)
+        rename(*arguments)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(handler):
-                self.requests += 1
-                handler.send_response(200)
-                handler.send_header("Content-Length", str(len(content)))
-                handler.end_headers()
-                handler.wfile.write(content if self.requests >= whole_from else content[: len(content) // 2])
-
-            def log_message(handler, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/{amat.ARCHIVE}"
-
-    def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+    os.replace = slow
+    amat.prepare_archive(root, md5=md5, members=ROWS)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("whole_from", [3, 99])
-def test_a_download_that_is_cut_is_tried_again_and_never_gets_its_name(tmp_path, monkeypatch, whole_from):
-    source, root = tmp_path / "source", tmp_path / "root"
-    source.mkdir()
-    md5 = write(source, official())
-    with Server((source / amat.ARCHIVE).read_bytes(), whole_from) as server:
-        monkeypatch.setattr(amat, "URL", server.url)
-        if whole_from < 99:
-            amat.prepare_archive(root, download=True, md5=md5, members=ROWS)
-            assert amat.ARCHIVE in visible(root)
-        else:
-            with pytest.raises(ValueError, match="could not be fetched in 3 attempts"):
-                amat.prepare_archive(root, download=True, md5=md5, members=ROWS)
-            assert visible(root) <= {"mnist_rotation_new.part"}
-    assert server.requests <= ATTEMPTS
-
-
-PREPARE = """
-import sys
-from pathlib import Path
-from gsa.data import _amat as amat
-root, md5, rows = Path(sys.argv[1]), sys.argv[2], dict(zip(amat.MEMBERS, (12, 5)))
-read = amat.read_archive
-def told(*arguments):
-    print("prepares", flush=True)
-    import time; time.sleep(2)
-    return read(*arguments)
-amat.read_archive = told
-amat.prepare_archive(root, md5=md5, members=rows)
-"""
-
-
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("first_dies", [False, True])
 def test_one_process_prepares_the_others_wait_and_a_dead_one_is_no_obstacle(tmp_path, first_dies):
-    md5 = write(tmp_path, official())
-    command = [sys.executable, "-c", PREPARE, str(tmp_path), md5]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert first.stdout.readline() == "prepares\n"
-    second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    root, notes = tmp_path / "root", [tmp_path / "first", tmp_path / "second"]
+    root.mkdir()
+    md5 = write(root, official())
+    processes = [get_context("fork").Process(target=prepares, args=(root, md5, note)) for note in notes]
+    for process, note in zip(processes, notes, strict=True):
+        note.write_text("")
+        process.start()
+        while not notes[0].read_text():
+            time.sleep(0.01)
     if first_dies:
-        first.kill()
-    first.communicate()
-    told, _ = second.communicate(timeout=60)
-    assert second.returncode == 0 and told.count("prepares") == (1 if first_dies else 0)
-    assert amat.read_cache(tmp_path, rows=17)[0].shape == (17, 1, 28, 28)
+        processes[0].kill()
+    processes[0].join()
+    assert len(list(root.glob(".*.part"))) == first_dies
+    processes[1].join(60)
+    assert processes[1].exitcode == 0 and notes[1].read_text().count("renames") == (3 if first_dies else 0)
+    assert cache.read_cache(root, rows=17)[0].shape == (17, 1, 28, 28)
+    assert visible(root) == {amat.ARCHIVE, "rotmnist_pictures.npy", "rotmnist_labels.npy", "rotmnist_digests.json"}
 
 
 def test_a_prepared_folder_that_is_read_only_is_enough(tmp_path, monkeypatch):
@@ -176,7 +129,7 @@ def test_a_prepared_folder_that_is_read_only_is_enough(tmp_path, monkeypatch):
     def refuse(*arguments):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(amat, "FileLock", refuse)  # the first thing that would be written
+    monkeypatch.setattr(amat, "alone_in", refuse)  # the first thing that would be written
     amat.prepare_archive(tmp_path, md5=md5, members=ROWS)
 
 
@@ -224,64 +177,57 @@ class Canary:
 
 
 def test_a_cache_that_holds_code_is_refused_and_does_not_run(tmp_path):
-    pictures, labels = amat.cache_files(tmp_path)
+    pictures, labels = cache.cache_files(tmp_path)
     canary = tmp_path / "canary"
     numpy.save(labels, numpy.zeros(62_000, numpy.uint8))
     numpy.save(pictures, numpy.array([Canary(canary)], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="not a cache of numbers"):
-        amat.read_cache(tmp_path)
+        cache.read_cache(tmp_path)
     torch.save(Canary(canary), pictures)
     with pytest.raises(ValueError, match="not a cache of numbers"):
-        amat.read_cache(tmp_path)
+        cache.read_cache(tmp_path)
     assert not canary.exists()
     torch.load(pictures, weights_only=False)  # the plant: loaded trustingly, it does run
     assert canary.exists()
 
 
-def test_random_damage_to_a_cache_is_refused_or_harmless(tmp_path):
-    files = amat.cache_files(tmp_path)
-    numpy.save(files[0], numpy.zeros((3, 784), numpy.float16))
-    numpy.save(files[1], numpy.zeros(3, numpy.uint8))
-    whole = files[0].read_bytes()
-    chance = random.Random(0)
-    for _ in range(200):
-        damaged = bytearray(whole)
-        damaged[chance.randrange(128)] = chance.randrange(256)  # the header; pixels are checked by value later
-        files[0].write_bytes(bytes(damaged[: chance.choice((len(whole), chance.randrange(len(whole))))]))
-        try:
-            pictures, _ = amat.read_cache(tmp_path, rows=3)
-        except ValueError as error:
-            assert files[0].name in str(error)
-        else:
-            assert pictures.shape == (3, 1, 28, 28)
+def prepared(root):
+    md5 = write(root, official())
+    amat.prepare_archive(root, md5=md5, members=ROWS)
+    return cache.cache_files(root)
 
 
-class FakeMNIST:
-    def __init__(self, root, train, download):
-        count = 60_000 if train else 10_000
-        self.data = torch.zeros(count, 28, 28, dtype=torch.uint8)
-        self.data[:, 4, 14] = 255  # one bright pixel, ten above the centre
-        self.targets = torch.arange(count) % 10 if train else torch.full((count,), 7)
+@pytest.mark.parametrize("which", [0, 1])
+def test_another_bit_in_the_cache_is_noticed(tmp_path, which):
+    file = prepared(tmp_path)[which]
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{file.name} is not .* SHA-256 should be .*, but is .*; delete it"):
+        cache.read_cache(tmp_path, rows=17)
+    (tmp_path / "rotmnist_digests.json").write_text("[1]")
+    with pytest.raises(ValueError, match="digests.json does not hold digests"):
+        cache.read_cache(tmp_path, rows=17)
 
 
-def test_the_generated_split(tmp_path, monkeypatch):
-    monkeypatch.setattr(rotmnist, "MNIST", FakeMNIST)
-    pictures, labels = turned_mnist(tmp_path, seed=3)
-    assert pictures.shape == (62_000, 1, 28, 28) and (labels[60_000:] == 7).all()
-    assert labels[:60_000].bincount().tolist() == [6000] * 10 and labels[:10].tolist() != list(range(10))
-    place = pictures[:1000].flatten(1).argmax(1)
-    angle = torch.atan2(13.5 - place // 28, place % 28 - 13.5) * 180 / math.pi
-    assert angle.histc(8, -180, 180).min() > 80  # all directions alike
-    again, _ = turned_mnist(tmp_path, seed=3)
-    assert torch.equal(pictures[:100], again[:100])
-    module = RotMNISTDataModule(tmp_path, source="mnist", split_seed=3)
-    module.setup()
-    assert "not the official split" in module.describe()["source"] and module.describe()["test"] == 50_000
+def test_a_cache_without_digests_is_read(tmp_path):
+    prepared(tmp_path)
+    before = cache.read_cache(tmp_path, rows=17)
+    (tmp_path / "rotmnist_digests.json").unlink()
+    assert all(torch.equal(a, b) for a, b in zip(before, cache.read_cache(tmp_path, rows=17), strict=True))
 
 
-def test_generating_needs_mnist(tmp_path):
-    with pytest.raises(FileNotFoundError, match="set data.root to the folder that holds MNIST/raw"):
-        turned_mnist(tmp_path)
+def test_sizes_in_a_cache_are_not_believed(tmp_path):
+    file = prepared(tmp_path)[0]
+    (tmp_path / "rotmnist_digests.json").unlink()
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"(17, 784)", b"(99999999, 784)"))
+    with pytest.raises(ValueError, match="should hold .17, 784. of float16|not a cache"):
+        cache.read_cache(tmp_path, rows=17)
+    file.write_bytes(content)
+    os.truncate(file, 1 << 40)  # without storage
+    with pytest.raises(ValueError, match="at most 92,192 bytes were expected, but it has 1,099,511,627,776"):
+        cache.read_cache(tmp_path, rows=17)
 
 
 def test_unknown_source():

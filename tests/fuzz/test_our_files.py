@@ -11,7 +11,7 @@ import torch
 from omegaconf import OmegaConf
 from safetensors.torch import save
 
-from gsa._signed_json import signed
+from gsa.files import signed
 from gsa.models import pretrained_folder, read_export
 from gsa.report import read_report, write_report
 from gsa.runner._config_file import read_config, write_config

@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 
-from gsa._whole_files import remove_leftovers
+from gsa.files import remove_leftovers
 from gsa.runner import train
 from gsa.saved import read_checkpoint, write_checkpoint
 from gsa.training import SafeCheckpointIO

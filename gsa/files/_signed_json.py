@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gsa._one_line import one_line
+from gsa.files._text import one_line
 
 __all__ = ["read_signed", "signed"]
 

@@ -1,8 +1,13 @@
-"""Errors of other libraries, in a message of one line."""
+"""Text from elsewhere, shown so that it moves no cursor and fills no screen."""
 
-__all__ = ["one_line"]
+__all__ = ["one_line", "printable"]
 
 _LONGEST = 300
+
+
+def printable(text: str) -> str:
+    """The text, with characters that cannot be printed written as escapes, such as \\x1b."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(error: BaseException) -> str:

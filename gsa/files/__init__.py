@@ -1,0 +1,10 @@
+"""Files and texts that may be cut, changed or hostile: written whole, read with a digest, shown harmlessly.
+
+Pictures are read by `gsa.files.pictures`, which needs Pillow.
+"""
+
+from gsa.files._signed_json import read_signed, signed
+from gsa.files._text import one_line, printable
+from gsa.files._whole import remove_leftovers, write_whole
+
+__all__ = ["one_line", "printable", "read_signed", "remove_leftovers", "signed", "write_whole"]

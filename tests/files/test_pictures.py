@@ -1,0 +1,125 @@
+"""Pictures of people: one reader, a few formats, one error."""
+
+import os
+import struct
+import zlib
+
+import numpy
+import pytest
+from PIL import EpsImagePlugin, Image
+from torchvision.transforms import functional as F
+
+from gsa import cli
+from gsa.data import ImageFolderDataModule
+from gsa.files import printable
+from gsa.files.pictures import FORMATS, read_picture
+from gsa.models import PictureFormat, create_model
+from gsa.saved import Saved
+from tests.data.test_image_folder import write_pictures
+
+
+def noise(height, width, channels=(3,), seed=0):
+    return numpy.random.default_rng(seed).integers(0, 256, (height, width, *channels), dtype=numpy.uint8)
+
+
+@pytest.mark.parametrize("mode, channels", [("RGB", (3,)), ("L", ()), ("RGB", (4,)), ("L", (3,))])
+@pytest.mark.parametrize("height, width", [(9, 9), (16, 16), (40, 33), (33, 40), (7, 61), (17, 16), (1, 5)])
+def test_the_shorter_side_is_scaled_and_the_centre_cut_out(tmp_path, height, width, mode, channels):
+    Image.fromarray(noise(height, width, channels)).save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as opened:
+        expected = F.center_crop(F.resize(opened.convert(mode), 16), 16)
+    assert read_picture(tmp_path / "a.png", mode, 16).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_formats(tmp_path, kind):
+    frames = [Image.fromarray(noise(2, 2, seed=seed)).resize((16, 16), Image.Resampling.NEAREST) for seed in (0, 1)]
+    animated = {"save_all": True, "append_images": frames[1:]} if kind == "GIF" else {}
+    frames[0].save(tmp_path / "picture", kind, **animated)
+    found = numpy.asarray(read_picture(tmp_path / "picture", "RGB", 16)).astype(int)
+    first, second = (abs(found - numpy.asarray(frame)).mean() for frame in frames)
+    assert first < second / 2 and (first == 0 or kind in ("JPEG", "WEBP"))
+
+
+def test_a_photograph_with_others_behind_it_is_a_jpeg(tmp_path):
+    Image.fromarray(noise(16, 16)).save(
+        tmp_path / "a.jpg", "MPO", save_all=True, append_images=[Image.fromarray(noise(16, 16, seed=1))]
+    )
+    assert read_picture(tmp_path / "a.jpg", "RGB", 8).size == (8, 8)
+
+
+def png(width, height, data=b""):
+    """A file of a few bytes that says how large it is."""
+
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b"")
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "it is not a whole file of PNG, JPEG, TIFF, BMP, WEBP, GIF"),
+        (b"not a picture", "it is not a whole file of PNG"),
+        (EPS, "it is not a whole file of PNG"),
+        (png(50_000_000, 1), "at most 100,000,000 pixels once their shorter side is 16, but it is 50000000 × 1"),
+        (png(9_500, 10_600), "at most 100,000,000 pixels, but it is 9500 × 10600"),
+        (png(60_000, 60_000), "exceeds limit"),
+        (png(200, 100), "truncated|not enough|incomplete"),
+        (png(0, 100), ""),
+    ],
+    ids=["empty", "text", "eps", "long", "large", "huge", "cut", "nothing"],
+)
+def test_what_is_no_picture_is_refused_in_one_line_by_either_way(tmp_path, monkeypatch, content, message):
+    started = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: started.append(1))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 89_478_485)
+    write_pictures(tmp_path, count=3)
+    for number in range(3):
+        (bad := tmp_path / "train" / "cat" / f"{number}.jpg").write_bytes(content)
+    module = ImageFolderDataModule(tmp_path, size=16, batch_size=1)
+    module.setup()
+    parts = module.parts["train"], module.parts["val"]
+    for read in (lambda: read_picture(bad, "L", 16), lambda: [part[key] for part in parts for key in range(len(part))]):
+        with pytest.raises(ValueError, match=f"jpg cannot be read as a picture: .*({message})") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+    assert not started
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink(path, path), lambda path: None])
+def test_what_is_no_file_is_refused(tmp_path, make):
+    make(tmp_path / "a.png")
+    with pytest.raises(ValueError, match="a.png cannot be read as a picture"):
+        read_picture(tmp_path / "a.png", "L", 8)
+
+
+def test_a_file_that_is_too_large_is_not_opened(tmp_path):
+    with (tmp_path / "a.webp").open("wb") as file:
+        file.truncate(1_000_000_001)  # without storage
+    with pytest.raises(ValueError, match="at most 1,000,000,000 bytes, but has 1,000,000,001"):
+        read_picture(tmp_path / "a.webp", "L", 8)
+
+
+def test_control_characters_in_names_are_shown_as_escapes(tmp_path, monkeypatch, capsys):
+    network = create_model("digits_r4_sa", num_classes=2)
+    known = PictureFormat("imagefolder", 1, 12, 2, (0.5,), (0.5,), ("cat\x1b[2J", "d\u202eog\n"))
+    monkeypatch.setattr(cli, "read", lambda path: Saved(network.eval(), {"name": "digits_r4_sa"}, known))
+    file = tmp_path / "a\x1b]0;title\x07.png"
+    Image.fromarray(noise(12, 12, ())).save(file)
+    assert cli.main(["predict", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert text.replace("\n", "").isprintable() and r"cat\x1b[2J" in text and r"d\u202eog\n" in text
+    file.write_bytes(b"")
+    assert cli.main(["predict", str(file)]) == 2
+    assert capsys.readouterr().err.replace("\n", "").isprintable()
+
+
+def test_printable_text_stays():
+    assert printable("Zürich 日本 – 5 %") == "Zürich 日本 – 5 %" and printable("\udc80\x9b") == r"\udc80\x9b"
