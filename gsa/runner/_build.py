@@ -18,6 +18,7 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
+from gsa.files import one_line
 from gsa.report import WandbSections
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._ranks import check_processes
@@ -118,10 +119,16 @@ def make_loggers(run: Run) -> None:
     """Give the trainer the loggers of the configuration, which write into the run's folder.
 
     Raises:
-        ConfigError: a logger whose package is not installed.
+        ConfigError: a logger whose package is not installed, or that cannot begin, such as one whose server is gone.
     """
-    for node in (run.config.logger or {}).values():
-        run.trainer.loggers = [*run.trainer.loggers, _make(complete_wandb(node, run.config, run.data.name))]
+    for name, node in (run.config.logger or {}).items():
+        logger = _make(complete_wandb(node, run.config, run.data.name))
+        try:
+            _ = logger.experiment  # made on first use, which would be after hours
+        except Exception as error:
+            offline = f"; logger.{name}.offline=true writes to the disk only" if "offline" in node else ""
+            raise ConfigError(f"logger.{name} cannot begin: {one_line(error)}{offline}") from error
+        run.trainer.loggers = [*run.trainer.loggers, logger]
 
 
 def _make_all(config: DictConfig) -> Run:

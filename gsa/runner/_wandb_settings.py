@@ -4,10 +4,11 @@ import hashlib
 import json
 import netrc
 import os
-import socket
+from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import urlopen
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
@@ -59,15 +60,14 @@ def wandb_is_out_of_reach() -> bool:
     import wandb
 
     settings = wandb.setup().settings
-    server = urlsplit(settings.base_url)
-    if not (os.environ.get("WANDB_API_KEY") or settings.api_key or _has_password(server.hostname)):
+    server = urlsplit(settings.base_url).hostname
+    if not (os.environ.get("WANDB_API_KEY") or settings.api_key or _has_password(server)):
         return True
-    if getproxies().get(server.scheme) and not proxy_bypass(server.hostname):
-        return False  # the proxy knows
     try:
-        port = server.port or {"http": 80}.get(server.scheme, 443)
-        socket.create_connection((server.hostname, port), timeout=2).close()
-    except OSError:
+        urlopen(settings.base_url, timeout=5).close()
+    except HTTPError:  # an answer, too
+        return False
+    except (OSError, HTTPException):
         return True
     return False
 

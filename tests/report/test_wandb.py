@@ -1,11 +1,13 @@
 """An offline wandb run, read back: everything a dashboard shows is in it."""
 
+import http.server
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from omegaconf import OmegaConf
 
 import gsa
 from gsa.report import GALLERY, dashboard
-from gsa.runner import train
+from gsa.runner import ConfigError, train
 from gsa.runner._wandb_settings import complete_wandb
 from tests.runs import SMALL
 
@@ -90,17 +92,32 @@ def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(monkeypat
     for name in ("WANDB_MODE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
-        ask = [
-            sys.executable,
-            "-c",
-            "from gsa.runner._wandb_settings import wandb_is_out_of_reach as ask; print(ask())",
-        ]
-        assert subprocess.run(ask, capture_output=True, text=True).stdout == "True\n"
+    ask = [sys.executable, "-c", "from gsa.runner._wandb_settings import wandb_is_out_of_reach as ask; print(ask())"]
+
+    def asked(port):
+        environment = os.environ | {"WANDB_BASE_URL": f"http://127.0.0.1:{port}"}
+        return subprocess.run(ask, env=environment, capture_output=True, text=True).stdout
+
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert asked(server.server_port) == "True\n"
         monkeypatch.setenv("WANDB_API_KEY", 40 * "a")
-        assert subprocess.run(ask, capture_output=True, text=True).stdout == "False\n"
-    assert subprocess.run(ask, capture_output=True, text=True).stdout == "True\n"  # nobody answers any more
+        assert asked(server.server_port) == "False\n"
+        server.shutdown()
+    assert asked(server.server_port) == "True\n"  # nobody answers any more
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # which takes what is said, and never answers
+        assert asked(silent.getsockname()[1]) == "True\n"
+
+
+def test_a_logger_that_cannot_begin_is_refused_before_training(small, monkeypatch):
+    import wandb
+
+    def gives_up(**settings):
+        raise wandb.errors.CommError("Post http://127.0.0.1:1/graphql: context deadline exceeded\n\nand so on")
+
+    monkeypatch.setattr(wandb, "init", gives_up)
+    with pytest.raises(ConfigError, match=r"logger\.wandb cannot begin: Post .* exceeded; logger\.wandb\.offline=true"):
+        train(small("logger=wandb", "logger.wandb.offline=false"))
 
 
 def settings(small, *overrides):

@@ -217,3 +217,15 @@ def test_all_processes_end_within_a_minute_when_one_fails(tmp_path, how, rank):
            "hang": f"rank {1 - rank} has failed: RuntimeError: .*(Timed out|timeout)"}[how]  # fmt: skip
     assert re.search(why, text), text
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["epoch"] == 0
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_after_a_resumption_is_named_and_the_run_goes_on_again(tmp_path):
+    run = tmp_path / "run"
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", "ckpt_path=auto"]
+    for rank in (0, 1):  # both in the second epoch, which the second time is resumed
+        killed = subprocess.run([*command, *failing("kill", rank)], cwd=ROOT, capture_output=True, text=True)
+        assert killed.returncode == 1 and f"rank {rank} has failed: ended by SIGKILL" in killed.stderr, killed.stderr
+        assert ("going on from" in killed.stdout) == (rank == 1)
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert again.returncode == 0 and (run / "report.json").exists(), again.stderr

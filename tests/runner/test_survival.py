@@ -1,5 +1,6 @@
 """Runs outlive signals, skip steps that are not finite, and go on where they stood."""
 
+import errno
 import json
 import math
 import os
@@ -183,6 +184,19 @@ def test_what_is_not_finite_is_neither_saved_nor_a_success(small, tmp_path, call
     for file in (tmp_path / "run" / "checkpoints").glob("*.ckpt"):
         assert first_not_finite(read_checkpoint(file)["state_dict"]) is None
     assert not (tmp_path / "run" / "report.json").exists()
+
+
+@pytest.mark.parametrize("place", ["draw_gallery", "show_on_wandb", "write_report"])
+def test_a_full_disk_at_the_end_loses_nothing(small, place):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    whole = outcome(train(small("report=true", folder="whole"))[1])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(f"gsa.runner._run.{place}", full)
+        train(small("report=true"))
+    weights, *rest = outcome(train(small("report=true", "ckpt_path=auto"))[1])
+    assert rest == list(whole[1:]) and all(torch.equal(weights[name], whole[0][name]) for name in weights)
 
 
 def test_one_process_works_in_a_folder(small, tmp_path):
