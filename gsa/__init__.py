@@ -14,7 +14,7 @@ from gsa.groups import Group, group
 from gsa.models import create_model, list_models
 from gsa.saved import load
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 __all__ = [
     "Group",
     "create_model",

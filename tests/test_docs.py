@@ -69,3 +69,21 @@ def test_a_name_that_leads_nowhere_is_caught():
         "gsa.nn.NoSuchLayer",
         "gsa.no_such_room.x",
     }
+
+
+def unknown_tests(text: str) -> set[str]:
+    """Tests named in a text, as tests/….py::test_…, that are not there."""
+    named = set(re.findall(r"tests/[\w/]+\.py::test_\w+", text))
+    assert named
+    return {name for name in named if not _is_a_test(*name.split("::"))}
+
+
+def _is_a_test(file: str, name: str) -> bool:
+    return (ROOT / file).is_file() and f"\ndef {name}(" in (ROOT / file).read_text()
+
+
+def test_every_promise_has_its_test():
+    assert not unknown_tests((ROOT / "docs" / "reliability.md").read_text())
+    assert unknown_tests("tests/test_docs.py::test_planted and tests/planted.py::test_x") == {
+        "tests/test_docs.py::test_planted", "tests/planted.py::test_x"
+    }  # fmt: skip
