@@ -224,7 +224,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+    figure, axis = plt.subplots(figsize=(6, 5), layout="constrained")
     for row, runs in reports.items():
         curves = [[100 * epoch["val/accuracy"] for epoch in run["history"]] for run in runs]
         epochs = range(1, min(map(len, curves)) + 1)
@@ -235,7 +235,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
     axis.set(xlabel="epoch", ylabel="validation accuracy, %")
     axis.xaxis.get_major_locator().set_params(integer=True)
     axis.grid(alpha=0.3)
-    axis.legend()
+    figure.legend(loc="outside lower center", fontsize="small")
     figure.savefig(RESULTS / f"{name}.png", dpi=110)
 
 
