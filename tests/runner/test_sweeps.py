@@ -80,3 +80,18 @@ def test_the_command_lines_of_wandb_sweeps_are_configurations(path):
         config.logger = None
         if "rotmnist" not in path.stem:
             check(config)
+
+
+@pytest.mark.slow
+def test_two_sweeps_share_their_jobs(tmp_path):
+    """Each job is trained by one of them, and passed over or found finished by the other."""
+    command = [sys.executable, str(ROOT / "train.py"), "-m", *SHORT, "seed=0,1,2", "ckpt_path=auto",
+               "trainer.max_epochs=40", f"hydra.sweep.dir={tmp_path}"]  # fmt: skip
+    sweeps = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+              for _ in range(2)]  # fmt: skip
+    said = [sweep.communicate()[0] for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], "\n\n".join(said)
+    jobs = [tmp_path / str(job) for job in range(3)]
+    trained = [sum(f"report       {job}" in text for text in said) for job in jobs]
+    assert trained == [1, 1, 1], "\n\n".join(said)
+    assert any("passed over: another process" in text for text in said)
