@@ -20,7 +20,7 @@ def attend_everywhere(query: Tensor, key: Tensor, value: Tensor, *, scale: float
     Returns:
         [B, heads, 1, H, W, d].
     """
-    wider = query.shape[-1] - value.shape[-1]  # the fused kernels want one width
-    query, key, tokens = query.flatten(2, 4), key.flatten(2, 4), F.pad(value, (0, wider)).flatten(2, 4)
-    out = F.scaled_dot_product_attention(query, key.to(query.dtype), tokens.to(query.dtype), scale=scale)
+    width = query.shape[-1] if query.device.type == "cpu" else -(-query.shape[-1] // 8) * 8
+    tokens = (F.pad(x, (0, width - x.shape[-1])).flatten(2, 4).to(query.dtype) for x in (query, key, value))
+    out = F.scaled_dot_product_attention(*tokens, scale=scale)  # fused kernels want one width, on GPUs one of eights
     return out[..., : value.shape[-1]].unflatten(2, (1, *value.shape[-3:-1]))

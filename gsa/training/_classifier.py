@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lightning
+import torch
 import torch.nn.functional as F
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
@@ -101,6 +102,8 @@ class Classifier(lightning.LightningModule):
         loss = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing if part == "train" else 0.0)
         mean_loss: Any = self.mean_loss[f"{part}_"]
         accuracy: Any = self.accuracy[f"{part}_"]
+        if loss.dtype == torch.float64:
+            mean_loss.set_dtype(loss.dtype)  # which metrics do not take over from their module
         mean_loss.update(loss.detach(), len(labels))
         accuracy.update(logits, labels)
         if part == "test":

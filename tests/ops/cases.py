@@ -19,6 +19,7 @@ MAPS = {
     "prime sides": (13, 11, 5, 5),
     "H≠W": (4, 9, 5, 3),
     "window larger than the map": (2, 3, 5, 5),
+    "narrow": (5, 2, 5, 5),  # what is left of the window is no block of memory
     "global": (4, 5, 7, 9),
     "global along one axis": (3, 7, 5, 5),
     "one pixel": (1, 1, 3, 3),
@@ -27,7 +28,7 @@ CASES = list(itertools.product(POSES, MAPS))
 
 
 def tensors(poses: str, map_: str, dtype=torch.float64, batch=2, heads=2, head_dim=4):
-    """Query, key, value, spatial, pose (all requiring gradients), a window with a hole, and the form."""
+    """Query, key, value, spatial, pose (all requiring gradients), a window with holes, and the form."""
     form, queries, keys, outputs = POSES[poses]
     height, width, rows, columns = MAPS[map_]
 
@@ -43,5 +44,5 @@ def tensors(poses: str, map_: str, dtype=torch.float64, batch=2, heads=2, head_d
         draw(queries, keys, head_dim),
     )
     window = torch.ones(rows, columns, dtype=torch.bool)
-    window[0, 0] = window[-1, -1] = False
+    window[0, 0] = window[0, columns // 2] = window[-1, -1] = False
     return five, window, form

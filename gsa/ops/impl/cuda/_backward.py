@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from gsa.ops.impl.cuda._parts import alive, inner, moved, online, rows, single, slice_of, tile
+from gsa.ops.impl.cuda._parts import alive, inner, moved, online, place, rows, single, slice_of, tile
 
 __all__ = ["keys_backward", "queries_backward", "spatial_backward"]
 
@@ -24,8 +24,8 @@ def queries_backward(
     """
     N: tl.constexpr = H * W
     UV: tl.constexpr = U * V
-    slice_ = tl.program_id(1)
-    pixels = tl.program_id(0) * B + tl.arange(0, B)
+    slice_, block = place((N + B - 1) // B)
+    pixels = block * B + tl.arange(0, B)
     channels, ms, hs = tl.arange(0, C), tl.arange(0, MP), tl.arange(0, PP)
     queries = pixels < N
     g_base = slice_of(grad, grad_batch, grad_head, slice_, heads)
@@ -33,8 +33,11 @@ def queries_backward(
     k_base = slice_of(key, key_batch, key_head, slice_, heads)
     v_base = slice_of(value, value_batch, value_head, slice_, heads)
     dq_base = slice_of(query_grad, dq_batch, dq_head, slice_, heads)
+    first = slice_.to(tl.int64) * (N * P * (1 if REGULAR else Q))
+    log_sum += first
+    mean += first
     seed_ = tl.load(seed)
-    part = pose_part + ((slice_ * tl.num_programs(0) + tl.program_id(0)) * Q).to(tl.int64) * M * D
+    part = pose_part + tl.program_id(0).to(tl.int64) * (Q * M * D)
     for a in range(Q):
         q = single(q_base, a, pixels, channels, queries, Q, D, N, A)
         c = rows(pose + a * M * D, ms, channels, D, M, D, A)
@@ -59,7 +62,7 @@ def queries_backward(
                 top = new
             total = tl.where(queries, total, 1.0)
             lse, average = top + tl.log(total), dot / total
-            at = (slice_ * P + a) * N + pixels
+            at = a * N + pixels
             tl.store(log_sum + at, lse, mask=queries)
             tl.store(mean + at, average, mask=queries)
             for o in range(UV):
@@ -94,7 +97,7 @@ def queries_backward(
                 dot = dot * before + p * tl.sum(g * u[None, :, :], 2)
             total = tl.where(queries[None, :], total, 1.0)
             lse, average = top + tl.log(total), dot / total
-            at = ((slice_ * P + hs) * Q + a)[:, None] * N + pixels[None, :]
+            at = (hs * Q + a)[:, None] * N + pixels[None, :]
             mask = queries[None, :] & (hs < P)[:, None]
             tl.store(log_sum + at, lse, mask=mask)
             tl.store(mean + at, average, mask=mask)
@@ -139,14 +142,17 @@ def keys_backward(
     """Gradients of keys and values: each key meets the queries that see it."""
     N: tl.constexpr = H * W
     UV: tl.constexpr = U * V
-    slice_ = tl.program_id(1)
-    pixels = tl.program_id(0) * B + tl.arange(0, B)
+    slice_, block = place((N + B - 1) // B)
+    pixels = block * B + tl.arange(0, B)
     channels, ms, hs = tl.arange(0, C), tl.arange(0, MP), tl.arange(0, PP)
     keys = pixels < N
     g_base = slice_of(grad, grad_batch, grad_head, slice_, heads)
     q_base = slice_of(query, query_batch, query_head, slice_, heads)
     k = tile(slice_of(key, key_batch, key_head, slice_, heads), ms, pixels, channels, keys, M, D, N, A)
     v = tile(slice_of(value, value_batch, value_head, slice_, heads), ms, pixels, channels, keys, M, D, N, A)
+    first = slice_.to(tl.int64) * (N * P * (1 if REGULAR else Q))
+    log_sum += first
+    mean += first
     seed_ = tl.load(seed)
     dk, dv = tl.zeros([MP, B, C], A), tl.zeros([MP, B, C], A)
     for a in range(Q):
@@ -155,7 +161,7 @@ def keys_backward(
             from_, here = moved(pixels, o, window, -1, H, W, U, V)
             q = single(q_base, a, from_, channels, here, Q, D, N, A)
             if REGULAR:
-                at = (slice_ * P + a) * N + from_
+                at = a * N + from_
                 lse, average = tl.load(log_sum + at, mask=here, other=0.0), tl.load(mean + at, mask=here, other=0.0)
                 e = tl.load(spatial + (a * UV + o) * D + channels, mask=channels < D, other=0.0).to(A)
                 g = single(g_base, a, from_, channels, here, P, D, N, A)
@@ -170,7 +176,7 @@ def keys_backward(
                 dv += kept[:, :, None] * g[None, :, :]
                 dk += ds[:, :, None] * q[None, :, :]
             else:
-                at = ((slice_ * P + hs) * Q + a)[:, None] * N + from_[None, :]
+                at = (hs * Q + a)[:, None] * N + from_[None, :]
                 mask = here[None, :] & (hs < P)[:, None]
                 lse, average = tl.load(log_sum + at, mask=mask, other=0.0), tl.load(mean + at, mask=mask, other=0.0)
                 e = rows(spatial + o * D, hs, channels, UV * D, P, D, A)
@@ -208,14 +214,17 @@ def spatial_backward(
     """Gradient of the encoding of one relative position, a part for each slice: [slices, P, U·V, d]."""
     N: tl.constexpr = H * W
     UV: tl.constexpr = U * V
-    o, slice_ = tl.program_id(0), tl.program_id(1)
+    slice_, o = place(UV)
     channels, ms, hs = tl.arange(0, C), tl.arange(0, MP), tl.arange(0, PP)
     g_base = slice_of(grad, grad_batch, grad_head, slice_, heads)
     q_base = slice_of(query, query_batch, query_head, slice_, heads)
     k_base = slice_of(key, key_batch, key_head, slice_, heads)
     v_base = slice_of(value, value_batch, value_head, slice_, heads)
+    first = slice_.to(tl.int64) * (N * P * (1 if REGULAR else Q))
+    log_sum += first
+    mean += first
     seed_ = tl.load(seed)
-    part = spatial_part + (slice_ * P).to(tl.int64) * UV * D + o * D
+    part = spatial_part + slice_.to(tl.int64) * (P * UV * D) + o * D
     acc = tl.zeros([PP, C], A)
     for a in range(Q):
         c = rows(pose + a * M * D, ms, channels, D, M, D, A)
@@ -227,7 +236,7 @@ def spatial_backward(
             k = tile(k_base, ms, near, channels, here, M, D, N, A)
             v = tile(v_base, ms, near, channels, here, M, D, N, A)
             if REGULAR:
-                at = (slice_ * P + a) * N + pixels
+                at = a * N + pixels
                 lse, average = tl.load(log_sum + at, mask=here, other=0.0), tl.load(mean + at, mask=here, other=0.0)
                 e = tl.load(spatial + (a * UV + o) * D + channels, mask=channels < D, other=0.0).to(A)
                 g = single(g_base, a, pixels, channels, here, P, D, N, A)
@@ -239,7 +248,7 @@ def spatial_backward(
                 ds = tl.sum(p * (dp - average[None, :]), 0)
                 one += tl.sum(ds[:, None] * q, 0)
             else:
-                at = ((slice_ * P + hs) * Q + a)[:, None] * N + pixels[None, :]
+                at = (hs * Q + a)[:, None] * N + pixels[None, :]
                 mask = here[None, :] & (hs < P)[:, None]
                 lse, average = tl.load(log_sum + at, mask=mask, other=0.0), tl.load(mean + at, mask=mask, other=0.0)
                 e = rows(spatial + o * D, hs, channels, UV * D, P, D, A)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from gsa.ops.impl.cuda._parts import alive, inner, moved, online, rows, single, slice_of, tile
+from gsa.ops.impl.cuda._parts import alive, inner, moved, online, place, rows, single, slice_of, tile
 
 __all__ = ["forward"]
 
@@ -21,8 +21,8 @@ def forward(
     """out(i, h) of `gsa.ops.attend`."""
     N: tl.constexpr = H * W
     UV: tl.constexpr = U * V
-    slice_ = tl.program_id(1)
-    pixels = tl.program_id(0) * B + tl.arange(0, B)
+    slice_, block = place((N + B - 1) // B)
+    pixels = block * B + tl.arange(0, B)
     channels, ms, hs = tl.arange(0, C), tl.arange(0, MP), tl.arange(0, PP)
     queries = pixels < N
     q_base = slice_of(query, query_batch, query_head, slice_, heads)

@@ -1,6 +1,7 @@
 """How the Triton kernels are launched: float32, bfloat16 and float16 with float32 sums; float64 in float64."""
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.util import find_spec
 
@@ -39,9 +40,10 @@ def forward(call: Call) -> Tensor:
     features = tuple(map(_planes, call.tensors[:3]))
     out = empty_channels_first(call.query, call.spatial.shape[0])
     plan = _plan(call)
-    _kernels()["forward"][_blocks(plan), call.slices](
-        *features, out, *_tables(call), *_strides(*features, out), *_numbers(call), **plan
-    )
+    with _on(call.query.device):
+        _kernels()["forward"][(call.slices * _blocks(plan),)](
+            *features, out, *_tables(call), *_strides(*features, out), *_numbers(call), **plan
+        )
     return out
 
 
@@ -56,18 +58,19 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.sum_dtype)
     spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.sum_dtype)
     query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in features[1:])
-    kernels = _kernels()
-    kernels["queries_backward"][blocks, slices](
-        *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
-    )
-    kernels["keys_backward"][blocks, slices](
-        *features, key_grad, value_grad, log_sum, mean, *tables,
-        *_strides(*features, key_grad, value_grad), *numbers, **plan,
-    )  # fmt: skip
-    kernels["spatial_backward"][spatial.shape[1] * spatial.shape[2], slices](
-        *features, spatial_part, log_sum, mean, *tables,
-        *_strides(*features), *numbers, **plan, num_warps=_warps("spatial_backward", poses),
-    )  # fmt: skip
+    kernels, programs = _kernels(), (slices * blocks,)
+    with _on(query.device):
+        kernels["queries_backward"][programs](
+            *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
+        )
+        kernels["keys_backward"][programs](
+            *features, key_grad, value_grad, log_sum, mean, *tables,
+            *_strides(*features, key_grad, value_grad), *numbers, **plan,
+        )  # fmt: skip
+        kernels["spatial_backward"][(slices * spatial.shape[1] * spatial.shape[2],)](
+            *features, spatial_part, log_sum, mean, *tables,
+            *_strides(*features), *numbers, **plan, num_warps=_warps("spatial_backward", poses),
+        )  # fmt: skip
     spatial_grad, pose_grad = (part.sum(0).to(query.dtype) for part in (spatial_part, pose_part))
     return query_grad, key_grad, value_grad, spatial_grad, pose_grad
 
@@ -79,6 +82,11 @@ def _kernels() -> dict:
 
     kernels = (_forward.forward, _backward.queries_backward, _backward.keys_backward, _backward.spatial_backward)
     return {kernel.fn.__name__: kernel for kernel in kernels}
+
+
+def _on(device: torch.device) -> AbstractContextManager:
+    """Triton launches on the current device, which need not be that of the tensors."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def _planes(x: Tensor) -> Tensor:
@@ -94,7 +102,7 @@ def _strides(*features: Tensor) -> list[int]:
 
 
 def _tables(call: Call) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return call.spatial.contiguous(), call.pose.contiguous(), call.window.to(torch.int8), call.seed
+    return call.spatial.contiguous(), call.pose.contiguous(), call.window.to(torch.int8).contiguous(), call.seed
 
 
 def _numbers(call: Call) -> tuple[int, int, float, float]:

@@ -14,7 +14,7 @@ of two. `spatial` is [P, U·V, d], `pose` [Q, M, d].
 import triton
 import triton.language as tl
 
-__all__ = ["alive", "inner", "moved", "online", "rows", "single", "slice_of", "tile"]
+__all__ = ["alive", "inner", "moved", "online", "place", "rows", "single", "slice_of", "tile"]
 
 
 @triton.jit
@@ -67,6 +67,12 @@ def moved(pixels, o, window, sign: tl.constexpr, H: tl.constexpr, W: tl.constexp
     seen = tl.load(window + o + tl.zeros_like(pixels)) != 0
     here = (pixels < H * W) & (y >= 0) & (y < H) & (x >= 0) & (x < W) & seen
     return tl.where(here, y * W + x, 0), here
+
+
+@triton.jit
+def place(COUNT: tl.constexpr):
+    """A slice, and which of its COUNT programs this is; on one axis, because a grid's others end at 65 535."""
+    return tl.program_id(0) // COUNT, tl.program_id(0) % COUNT
 
 
 @triton.jit
