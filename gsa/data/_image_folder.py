@@ -30,6 +30,7 @@ class ImageFolderDataModule(PictureDataModule):
         size: side of the pictures in pixels.
         val_share: of the pictures that are not for the test, where there is no folder val.
         test_share: of the pictures of every class, where there are no parts.
+        least_batches: an epoch goes through few pictures several times, until it has so many batches.
         unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
@@ -58,6 +59,7 @@ class ImageFolderDataModule(PictureDataModule):
         eval_batch_size: int | None = None,
         test_share: float = 0.2,
         unreadable: str = "refuse",
+        least_batches: int = 0,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
@@ -68,7 +70,9 @@ class ImageFolderDataModule(PictureDataModule):
         if unreadable not in ("refuse", "skip"):
             raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
-        self.test_share, self.unreadable = test_share, unreadable
+        if least_batches < 0:
+            raise ValueError(f"least_batches must not be negative, but got {least_batches}")
+        self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
         self.source = self.root.name
 
     @property
