@@ -18,7 +18,7 @@ def write_cells(root, count=200, seed=0):
 
 
 def _cells(form, random):
-    """Nine cells on a pale ground, at chance places, of one colour in chance shades, with noise; all turned at random."""
+    """Nine cells on a pale ground, at chance places, of one colour, with noise; all turned at random."""
     width, height = (int(side) for side in random.integers(72, 161, 2))
     ground, colour = random.integers(180, 240, 3), random.integers(20, 150, 3)
     picture = Image.new("RGB", (width, height), tuple(ground.tolist()))

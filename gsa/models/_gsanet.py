@@ -39,9 +39,10 @@ _BLOCKS = {"residual": AttentionBlock, "plain": PlainBlock}
 class GSANet(Network):
     """GSA-Net: lifting self-attention, stages of blocks with pooling between, an invariant head.
 
-        images → lifting → [max-pool] → [blocks → max-pool] × stages → linear → pool over pixels → pool over poses → logits
+        images → lifting → max-pool → [blocks → max-pool] × stages → linear → pool over pixels and poses → logits
 
-    The logits do not change when the input is moved by an element of the group that is exact on the grid.
+    The first pool is there where the stem has one. The logits do not change when the input is moved by
+    an element of the group that is exact on the grid.
 
     Source: Romero & Cordonnier 2021, as their public code builds it, but for the order in a block's mlp (see
     `AttentionBlock`) and the head's bias.

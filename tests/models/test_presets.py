@@ -37,9 +37,9 @@ def test_keywords_of_a_network_are_flat():
     assert set(preset("digits_r4_sa").keywords) == {
         "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "content_heads",
         "num_heads", "positional_heads", "head_starts", "head_dim", "neighbourhood", "window", "encoding", "stem_heads",
-        "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "stem_pool", "form", "block", "norm", "lifted_norm",
-        "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels",
-        "poses", "on_inexact",
+        "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "stem_pool", "form", "block", "norm",
+        "lifted_norm", "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout",
+        "pixels", "poses", "on_inexact",
     }  # fmt: skip
 
 
