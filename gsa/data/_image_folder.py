@@ -95,11 +95,10 @@ class ImageFolderDataModule(PictureDataModule):
             if (found := self._classes(part)) != classes:
                 raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
         self._check_places([self.root / part / name for part in named for name in classes])
-        parts: dict[str, LabelledPictures] = dict(
-            self._readable({part: self._files(self.root / part, classes) for part in named})
-        )
+        read = self._readable({part: self._files(self.root / part, classes) for part in named})
+        parts: dict[str, LabelledPictures] = {**read}
         if "val" not in parts:
-            training = parts["train"]
+            training = read["train"]
             order = numpy.random.default_rng(self.split_seed).permutation(len(training))
             count = max(round(self.val_share * len(training)), 1)
             parts["val"] = Subset(training, order[:count].tolist())
