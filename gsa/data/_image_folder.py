@@ -1,37 +1,43 @@
 """Anybody's pictures, in one folder a class."""
 
 import os
+import warnings
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy
 from torch.utils.data import Subset
-from torchvision.datasets import ImageFolder
-from torchvision.datasets.folder import IMG_EXTENSIONS
-from torchvision.transforms.functional import pil_to_tensor
 
+from gsa.data._class_folders import PictureFiles, class_names, stratified, unreadable_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule
-from gsa.files.pictures import read_picture
 
 __all__ = ["ImageFolderDataModule"]
 
+_PARTS = ("train", "val", "test")
+_SHOWN = 20  # files of a message
+
 
 class ImageFolderDataModule(PictureDataModule):
-    """Pictures at root/{train,val,test}/<class>/*; without a folder val, a share of train is set apart.
+    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/* where they are in parts already.
 
-    Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at most 100 million pixels, read as RGB; the
-    shorter side is scaled to `size`, and the centre cut out. Files whose names do not end as pictures' do are no part.
+    Of plain class folders, shares of every class are drawn for test and validation; of parts without a folder val, a
+    share of train is set apart. Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at most 100 million
+    pixels, of any size and kind, read as RGB; the shorter side is scaled to `size`, and the centre cut out. Files whose
+    names do not end as pictures' do are no part. `setup` reads every file once.
 
     Args:
-        root: holds the folders train, test and perhaps val, each with the same classes.
+        root: holds the folders of the classes; or the folders train, test and perhaps val, each with the same classes.
         size: side of the pictures in pixels.
-        val_share: of the training pictures, where there is no folder val.
-        split_seed: of that share; part of the data's identity, apart from `seed`.
+        val_share: of the pictures that are not for the test, where there is no folder val.
+        test_share: of the pictures of every class, where there are no parts.
+        least_batches: an epoch goes through few pictures several times, until it has so many batches.
+        unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
+        split_seed: of the shares; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
     Raises:
-        ValueError: an argument out of its range; folders whose classes differ; a file that is not a picture.
+        ValueError: an argument out of its range; folders whose classes differ; a class with too few pictures; files
+            that cannot be read.
         FileNotFoundError: no such folders.
     """
 
@@ -51,49 +57,91 @@ class ImageFolderDataModule(PictureDataModule):
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
         eval_batch_size: int | None = None,
+        test_share: float = 0.2,
+        unreadable: str = "refuse",
+        least_batches: int = 0,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
             raise ValueError(f"size must be at least 1 pixel, but got {size}")
-        if not 0 < val_share < 1:
-            raise ValueError(f"val_share must be between 0 and 1, but got {val_share}")
+        for name, share in {"val_share": val_share, "test_share": test_share}.items():
+            if not 0 < share < 1:
+                raise ValueError(f"{name} must be between 0 and 1, but got {share}")
+        if unreadable not in ("refuse", "skip"):
+            raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
+        if least_batches < 0:
+            raise ValueError(f"least_batches must not be negative, but got {least_batches}")
+        self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
         self.source = self.root.name
 
     @property
     def num_classes(self) -> int:  # type: ignore[override]
-        """Number of folders under train."""
-        return len(self._classes("train"))
+        """Number of the classes' folders."""
+        return len(self.classes)
 
     @property
     def classes(self) -> list[str]:
-        """Names of the folders under train."""
-        return self._classes("train")
+        """Names of the classes' folders; those under train, where there are parts."""
+        return self._classes("train" if self._in_parts else None)
 
     def load(self) -> dict[str, LabelledPictures]:
-        classes = self._classes("train")
+        classes = self.classes
+        if not self._in_parts:
+            self._check_places([self.root / name for name in classes])
+            return self._dealt_out(self._readable({"all": self._files(self.root, classes)})["all"], classes)
         named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()
         for part in named:
             if (found := self._classes(part)) != classes:
                 raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
         self._check_places([self.root / part / name for part in named for name in classes])
-        read = partial(read_picture, mode="RGB", size=self.image_size)
-        parts = {part: ImageFolder(self.root / part, pil_to_tensor, None, read, _is_picture) for part in named}
+        read = self._readable({part: self._files(self.root / part, classes) for part in named})
+        parts: dict[str, LabelledPictures] = {**read}
         if "val" not in parts:
-            training = parts["train"]
+            training = read["train"]
             order = numpy.random.default_rng(self.split_seed).permutation(len(training))
             count = max(round(self.val_share * len(training)), 1)
             parts["val"] = Subset(training, order[:count].tolist())
             parts["train"] = Subset(training, order[count:].tolist())
         return parts
 
-    def _classes(self, part: str) -> list[str]:
-        folder = self.root / part
-        if not folder.is_dir():
+    @property
+    def _in_parts(self) -> bool:
+        """Whether somebody has divided the pictures already."""
+        return any((self.root / part).is_dir() for part in _PARTS)
+
+    def _classes(self, part: str | None) -> list[str]:
+        folder = self.root if part is None else self.root / part
+        if not folder.is_dir() or not (names := class_names(folder)):
             raise FileNotFoundError(
-                f"pictures are read from {self.root}/{{train,test}}/<class>/, but {folder} is not a folder"
+                f"pictures are read from {self.root}/<class>/ or {self.root}/{{train,test}}/<class>/, "
+                f"but {folder} is not a folder of folders"
             )
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+        return names
+
+    def _files(self, folder: Path, classes: Sequence[str]) -> PictureFiles:
+        return PictureFiles.of_folder(folder, classes, self.image_size)
+
+    def _dealt_out(self, files: PictureFiles, classes: Sequence[str]) -> dict[str, LabelledPictures]:
+        labels = [label for _, label in files.files]
+        shares = self.test_share, (1 - self.test_share) * self.val_share
+        test, val, train = stratified(labels, shares, self.split_seed, classes.__getitem__)
+        return {"train": Subset(files, train), "val": Subset(files, val), "test": Subset(files, test)}
+
+    def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
+        """The parts without files that cannot be read; one message for all of these."""
+        paths = [path for files in parts.values() for path, _ in files.files]
+        reasons = unreadable_files(paths, self.image_size)
+        if not reasons:
+            return parts
+        more = f"\n  … and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
+        listed = "".join(f"\n  {reason}" for reason in list(reasons.values())[:_SHOWN]) + more
+        found = f"{len(reasons)} of {len(paths)} files"
+        if self.unreadable == "refuse":
+            raise ValueError(f"{found} cannot be read; unreadable=skip trains without them:{listed}")
+        left = {part: files.without(reasons) for part, files in parts.items()}
+        warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
+        return left
 
     def _check_places(self, folders: list[Path]) -> None:
         """A folder that is a link to another one would put the same pictures into two parts or classes."""
@@ -101,7 +149,3 @@ class ImageFolderDataModule(PictureDataModule):
         for folder in folders:
             if (other := found.setdefault(folder.resolve(), folder)) != folder:
                 raise ValueError(f"every class of every part must have a folder of its own, but {folder} is {other}")
-
-
-def _is_picture(path: str) -> bool:
-    return path.lower().endswith((*IMG_EXTENSIONS, ".gif"))

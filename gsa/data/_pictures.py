@@ -1,5 +1,6 @@
 """What every data module shares: three disjoint parts, their order, their augmentation, their checks."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -33,6 +34,7 @@ class PictureDataModule(lightning.LightningDataModule):
         name, source: of the data set, as reports show them.
         num_classes, in_channels, image_size: of the pictures.
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
+        least_batches: an epoch goes through the training pictures several times, until it has so many batches.
         sizes: pictures in each part, where the data set has them fixed; `setup` refuses others.
         parts: {"train", "val", "test"} → dataset of (picture, label), after `setup`.
 
@@ -55,6 +57,7 @@ class PictureDataModule(lightning.LightningDataModule):
     mean: Sequence[float]
     std: Sequence[float]
     sizes: Mapping[str, int] | None = None
+    least_batches: int = 0
 
     def __init__(
         self,
@@ -105,7 +108,10 @@ class PictureDataModule(lightning.LightningDataModule):
                 f"batch_size is that of the whole run and must be divisible by its {world} processes, "
                 f"but got {self.batch_size}"
             )
-        order = EpochOrder(len(self.parts["train"]), self.seed, *self._place(), self.batch_size, rank, world)
+        place = self._place()
+        order = EpochOrder(
+            len(self.parts["train"]), self.seed, *place, self.batch_size, rank, world, self._rounds_per_epoch()
+        )
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:
@@ -116,7 +122,7 @@ class PictureDataModule(lightning.LightningDataModule):
 
     def batches_per_epoch(self) -> int:
         """Training batches of an epoch, as far as the trainer does not limit them."""
-        batches = len(self.parts["train"]) // self.batch_size
+        batches = len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
         limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
 
@@ -153,6 +159,11 @@ class PictureDataModule(lightning.LightningDataModule):
         seen = batches * self.batch_size if batches < self.batches_per_epoch() else 0
         return loop.epoch_progress.current.processed, seen
 
+    def _rounds_per_epoch(self) -> int:
+        """How many times an epoch goes through the training pictures."""
+        batches = len(self.parts["train"]) // self.batch_size
+        return max(math.ceil(self.least_batches / batches), 1)
+
     def _rank(self) -> tuple[int, int]:
         """Which of how many processes this is."""
         return (0, 1) if self.trainer is None else (self.trainer.global_rank, self.trainer.world_size)
@@ -169,7 +180,7 @@ class PictureDataModule(lightning.LightningDataModule):
 
 
 class NormalisedPictures(Dataset):
-    """Pictures, augmented and normalised; the key is an index, or (epoch, index), which augmentation depends on."""
+    """Pictures, augmented and normalised; the key is an index, or (round, index), which augmentation depends on."""
 
     def __init__(
         self,
@@ -187,10 +198,10 @@ class NormalisedPictures(Dataset):
         return len(self.dataset)
 
     def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, int]:
-        epoch, index = key if isinstance(key, tuple) else (0, key)
+        number, index = key if isinstance(key, tuple) else (0, key)
         picture, label = self._read(index)
         if self.augmentation:
-            picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, epoch, index)))
+            picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, number, index)))
         return self.normalise(picture), label
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
@@ -208,10 +219,10 @@ class NormalisedPictures(Dataset):
 
 
 class EpochOrder(Sampler):
-    """Every index once, in an order that is a function of (seed, epoch); yields (epoch, index).
+    """Every index once a round, in an order that is a function of (seed, round); yields (round, index).
 
-    Cut into batches, without a last one that is not full; each process is given its share of every batch. Lightning
-    tells the epoch before each one begins.
+    Rounds are counted over all epochs; most often an epoch is one. They are cut into batches, without a last one that
+    is not full; each process is given its share of every batch. Lightning tells the epoch before each one begins.
 
     Args:
         length: number of indices.
@@ -220,6 +231,7 @@ class EpochOrder(Sampler):
         seen: indices of the first epoch that are left out, because a run that is resumed in its midst has seen them.
         batch_size: of all processes together.
         rank, world: which of how many processes this is.
+        rounds: of an epoch.
     """
 
     def __init__(
@@ -231,8 +243,9 @@ class EpochOrder(Sampler):
         batch_size: int = 1,
         rank: int = 0,
         world: int = 1,
+        rounds: int = 1,
     ) -> None:
-        self.length, self.seed, self.epoch = length // batch_size * batch_size, seed, epoch
+        self.length, self.seed, self.epoch, self.rounds = length // batch_size * batch_size, seed, epoch, rounds
         self.resumed, self.seen = epoch, seen
         self.batch_size, self.rank, self.world = batch_size, rank, world
         self._all = length
@@ -241,14 +254,16 @@ class EpochOrder(Sampler):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return self.length // self.world
+        return self.length // self.world * self.rounds
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        order = numpy.random.default_rng((self.seed, self.epoch)).permutation(self._all).tolist()
-        first = self.seen if self.epoch == self.resumed else 0
-        for start in range(first, self.length, self.batch_size):
-            for index in order[start + self.rank : start + self.batch_size : self.world]:
-                yield self.epoch, index
+        seen = self.seen if self.epoch == self.resumed else 0
+        for one in range(seen // self.length, self.rounds):
+            number = self.epoch * self.rounds + one
+            order = numpy.random.default_rng((self.seed, number)).permutation(self._all).tolist()
+            for start in range(max(seen - one * self.length, 0), self.length, self.batch_size):
+                for index in order[start + self.rank : start + self.batch_size : self.world]:
+                    yield number, index
 
 
 def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where: str) -> TensorDataset:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy
 from PIL import Image, UnidentifiedImageError
 
 from gsa.files._text import printable
@@ -12,6 +13,7 @@ __all__ = ["FORMATS", "MOST_BYTES", "MOST_PIXELS", "read_picture"]
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is started, whatever a file is called
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
+_SAMPLE_FORMAT = 339  # a tag of TIFF files: (2,) are signed numbers
 
 
 def read_picture(path: str | os.PathLike, mode: str, size: int) -> Image.Image:
@@ -19,17 +21,19 @@ def read_picture(path: str | os.PathLike, mode: str, size: int) -> Image.Image:
 
     Args:
         path: a PNG, JPEG, TIFF, BMP, WebP or GIF file.
-        mode: of the picture that comes out, "L" or "RGB".
+        mode: of the picture that comes out, "L" or "RGB". Whole numbers of 16 or 32 bits come out on the scale of 8,
+            white as white; floating ones are taken as they are, from 0 to 1. Transparency is left out.
         size: its side in pixels.
 
     Raises:
-        ValueError: anything else, or a picture that is too large; looked at before anything is decoded.
+        ValueError: anything else, floating numbers outside [0, 1], or a picture that is too large, which is looked at
+            before anything is decoded.
     """
     try:
         _check_file(Path(path))
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             _check_pixels(*opened.size, size)
-            return _centre(opened.convert(mode), size)
+            return _centre(_eight_bits(opened).convert(mode), size)
     except Exception as error:  # what decoders make of damaged bytes has no common name
         reason = f"it is not a whole file of {', '.join(FORMATS)}"
         if not isinstance(error, UnidentifiedImageError):
@@ -55,6 +59,25 @@ def _check_pixels(width: int, height: int, size: int) -> None:
             f"pictures must have at most {MOST_PIXELS:,} pixels once their shorter side is {size}, "
             f"but it is {width} × {height}"
         )
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """Grey pictures of more bits than 8, which Pillow would clip, on the scale of 8; others as they are."""
+    if picture.mode != "F" and not picture.mode.startswith("I"):
+        return picture
+    values = numpy.asarray(picture)
+    if picture.mode == "F":
+        if not (values.min() >= 0 and values.max() <= 1):  # NaN as well
+            low, high = numpy.nanmin(values), numpy.nanmax(values)
+            raise ValueError(f"floating numbers must be from 0 to 1, but are from {low:.6g} to {high:.6g}")
+        white = 1.0
+    elif picture.mode != "I" or picture.format != "TIFF":
+        white = 2.0**16 - 1  # the most that other formats have
+    elif 2 in picture.tag_v2.get(_SAMPLE_FORMAT, ()):  # type: ignore[attr-defined]  # of TIFF files
+        white = 2.0**31 - 1
+    else:
+        values, white = values.view(numpy.uint32), 2.0**32 - 1  # Pillow knows no unsigned ones
+    return Image.fromarray(((values / white).clip(0, 1) * 255).round().astype(numpy.uint8))
 
 
 def _centre(picture: Image.Image, size: int) -> Image.Image:

@@ -39,9 +39,10 @@ _BLOCKS = {"residual": AttentionBlock, "plain": PlainBlock}
 class GSANet(Network):
     """GSA-Net: lifting self-attention, stages of blocks with pooling between, an invariant head.
 
-        images → lifting → [blocks → max-pool] × stages → linear → pool over pixels → pool over poses → logits
+        images → lifting → max-pool → [blocks → max-pool] × stages → linear → pool over pixels and poses → logits
 
-    The logits do not change when the input is moved by an element of the group that is exact on the grid.
+    The first pool is there where the stem has one. The logits do not change when the input is moved by
+    an element of the group that is exact on the grid.
 
     Source: Romero & Cordonnier 2021, as their public code builds it, but for the order in a block's mlp (see
     `AttentionBlock`) and the head's bias.
@@ -106,6 +107,7 @@ class GSANet(Network):
             self.group, in_channels, plan.channels, crop=stem.stem_crop, **vars(stem.of(attention))
         )
         self.lifted = _normed(norm, plan.channels) if lifted_norm else nn.Identity()
+        self.stem_pool = SpatialPool(stem.stem_pool, on_inexact=self.on_inexact) if stem.stem_pool else nn.Identity()
 
         self.stages = nn.ModuleList()
         channels = plan.channels
@@ -132,7 +134,7 @@ class GSANet(Network):
 
     def forward_stages(self, images: Tensor) -> list[Tensor]:
         self._check_size(*images.shape[-2:])
-        features = [self.lifted(self.lifting(self.input_dropout(images)))]
+        features = [self.lifted(self.stem_pool(self.lifting(self.input_dropout(images))))]
         for stage in self.stages:
             features.append(stage(features[-1]))
         return features

@@ -124,7 +124,21 @@ _PCAM_GSA = {
     "stem_head_dim": 3,
 }
 
+# Sides that are multiples of 16: (16 k − 4) / 4 = 4 k − 1, which 3×3 pools halve to 2 k − 1 and k − 1.
+_IMAGEFOLDER_GSA = {
+    "group": "R4M",
+    "channels": 8,
+    "blocks": (1, 1, 1),
+    "expansion": (2, 2, 1),
+    "crops": (0, 0, 0),
+    "pools": (3, 3, 0),
+    "content_heads": (0, 0, 4),
+    "stem_head_dim": 3,
+    "stem_pool": 4,
+}
+
 _PICTURES = {
+    "imagefolder": {"in_channels": 3, "num_classes": 2},
     "rotmnist": {"in_channels": 1, "num_classes": 10},
     "cifar10": {"in_channels": 3, "num_classes": 10},
     "pcam": {"in_channels": 3, "num_classes": 2},
@@ -153,6 +167,7 @@ PRESETS: dict[str, Preset] = {
     "digits_gsa": _preset(GSANet, "digits", "digits_gsa", **_GSA | _DIGITS_GSA),
     "cifar10_gsa": _preset(GSANet, "cifar10", "cifar10_gsa", **_GSA | _CIFAR10_GSA),
     "pcam_gsa": _preset(GSANet, "pcam", "pcam_gsa", **_GSA | _PCAM_GSA),
+    "imagefolder_gsa": _preset(GSANet, "imagefolder", "imagefolder", **_GSA | _IMAGEFOLDER_GSA),
     "rotmnist_z2_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_z2_cnn", group="Z2", channels=20, bias=True),
     "rotmnist_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=19),
     "rotmnist_alpha_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=10, attention="full"),

@@ -17,6 +17,7 @@ class StemOptions:
         stem_head_dim: channels of a head; of pictures with one channel, values of one channel say all there is.
         stem_neighbourhood: odd side of the window in pixels.
         stem_crop: pixels cut from every border; 0 is none.
+        stem_pool: side and stride of a max-pool right after it, before the norm, for large pictures; 0 is none.
         stem_positional: whether all of its heads attend by position alone.
 
     Raises:
@@ -28,6 +29,7 @@ class StemOptions:
     stem_neighbourhood: int = 0
     stem_crop: int = 0
     stem_positional: bool = False
+    stem_pool: int = 0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

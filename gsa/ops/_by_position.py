@@ -54,13 +54,13 @@ def attend_by_position(
         _alike(length, side, crop, stride) for length, side in zip(features.shape[-2:], window.shape, strict=True)
     )
     result = [
-        torch.cat([
+        _joined([
             F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases, stride)
             for x, v in columns
         ], dim=-1)
         for y, u in rows
     ]  # fmt: skip
-    return torch.cat(result, dim=-2).unflatten(1, (-1, poses))
+    return _joined(result, dim=-2).unflatten(1, (-1, poses))
 
 
 def _check(features: Tensor, scores: Tensor, window: Tensor, value: Tensor | None, out: Tensor, crop: int) -> None:
@@ -96,6 +96,11 @@ def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, 
     before = [pixel for pixel in asked if pixel < reach and pixel not in inner]
     after = [pixel for pixel in asked if pixel >= reach and pixel not in inner]
     return [*map(alone, before), *together, *map(alone, after)]
+
+
+def _joined(pieces: list[Tensor], dim: int) -> Tensor:
+    """Side by side; one piece is not copied."""
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim)
 
 
 def _kernel(scores: Tensor, maps: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._folder import Busy, held, refuse_unwritable
 from gsa.runner._messages import explained
-from gsa.runner._nodes import store_presets
+from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import wandb_is_out_of_reach
 
@@ -40,6 +40,7 @@ def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
     register()
+    sys.argv[1:] = with_network(sys.argv[1:])
     try:
         _main()
     except (HydraException, OmegaConfBaseException) as error:

@@ -1,10 +1,25 @@
 """The choices of model=… and experiment=…, made from the presets."""
 
+from collections.abc import Sequence
+
 from hydra.core.config_store import ConfigStore
 
 from gsa.models import list_models, preset
 
-__all__ = ["store_presets"]
+__all__ = ["store_presets", "with_network"]
+
+
+def with_network(arguments: Sequence[str]) -> list[str]:
+    """Arguments of the command line, of which data=<data> alone brings the network made for it, <data>_gsa.
+
+    As model= brings its data and its recipe. Hydra cannot say both: what one choice brings has to stand before it.
+    """
+    chosen = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    network = f"{chosen.get('data')}_gsa"
+    if "model" in chosen or any(key.startswith("experiment") for key in chosen) or network not in list_models():
+        return list(arguments)
+    place = arguments.index(f"data={chosen['data']}") + 1  # options may stand after it, which end the choices
+    return [*arguments[:place], f"model={network}", *arguments[place:]]
 
 
 def store_presets() -> None:

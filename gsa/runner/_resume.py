@@ -38,6 +38,9 @@ _OF_THE_PLACE = (
     "trainer.log_every_n_steps",
     "trainer.profiler",
 )
+_LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
+    "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0},
+}
 _OF_THE_TRAINING = (
     "data",
     "optimizer",
@@ -183,7 +186,9 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
 
 def _with_later_keys(run: dict[str, Any]) -> dict[str, Any]:
     """An older configuration of a run, with the keys that there are since, as they were then."""
-    return {"label_smoothing": 0.0} | run | {"model": _with_later_keywords(run.get("model", {}))}
+    data, model = run.get("data", {}), run.get("model", {})
+    later = _LATER_DATA.get(data.get("_target_"), {})
+    return {"label_smoothing": 0.0} | run | {"data": later | data, "model": _with_later_keywords(model)}
 
 
 def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:

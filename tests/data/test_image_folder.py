@@ -39,17 +39,54 @@ def test_a_validation_folder_is_used(tmp_path):
     assert [len(module.parts[part]) for part in ("train", "val", "test")] == [20, 20, 20]
 
 
-def test_a_file_that_is_not_a_picture_is_named(tmp_path):
+@pytest.mark.parametrize("flat", [False, True])
+def test_files_that_are_no_pictures_are_listed_and_refused_or_left_out(tmp_path, flat):
     write_pictures(tmp_path)
-    bad = tmp_path / "train" / "cat" / "3.jpg"
-    bad.write_bytes(b"not a picture")
-    module = ImageFolderDataModule(tmp_path, batch_size=4)
-    module.setup()
-    with pytest.raises(ValueError, match="3.jpg cannot be read as a picture"):
-        for key in range(len(module.parts["train"])):
-            module.parts["train"][key]
-        for key in range(len(module.parts["val"])):
-            module.parts["val"][key]
+    root = tmp_path / "train" if flat else tmp_path
+    for name in ("cat/3.jpg", "dog/0.jpg"):
+        (tmp_path / "train" / name).write_bytes(b"not a picture")
+    with pytest.raises(ValueError, match=r"(?s)^2 of [24]0 files .*cat/3.jpg cannot be read.*dog/0.jpg cannot be read"):
+        ImageFolderDataModule(root, batch_size=4).setup()
+    module = ImageFolderDataModule(root, batch_size=4, unreadable="skip")
+    with pytest.warns(UserWarning, match=r"(?s)^2 of [24]0 files are left out.*cat/3.jpg.*dog/0.jpg"):
+        module.setup()
+    for part in module.parts.values():
+        assert all(part[key][0].isfinite().all() for key in range(len(part)))
+    assert sum(map(len, module.parts.values())) == (18 if flat else 38)
+
+
+def test_a_class_without_a_readable_file_is_refused(tmp_path):
+    write_pictures(tmp_path, count=3)
+    for file in (tmp_path / "train" / "cat").iterdir():
+        file.write_bytes(b"")
+    with pytest.raises(
+        ValueError, match="every class must have files that can be read, but there is none beside .*cat"
+    ):
+        ImageFolderDataModule(tmp_path, batch_size=1, unreadable="skip").setup()
+
+
+def test_plain_class_folders_are_divided_the_same_way_every_time_with_every_class_in_every_part(tmp_path):
+    write_pictures(tmp_path, parts=("all",), classes=("cat", "dog"), count=30)
+    write_pictures(tmp_path, parts=("all",), classes=("eel",), count=4)
+
+    def indices(split_seed, val_share=0.25):
+        module = ImageFolderDataModule(tmp_path / "all", 8, val_share, 4, split_seed, test_share=0.2)
+        module.setup()
+        counts = {
+            part: [sum(found == label for _, found in data) for label in range(3)]
+            for part, data in module.parts.items()
+        }
+        return counts, {part: data.dataset.indices for part, data in module.parts.items()}
+
+    counts, parts = indices(0)
+    assert counts == {"train": [18, 18, 2], "val": [6, 6, 1], "test": [6, 6, 1]}
+    assert indices(0) == (counts, parts) and indices(1)[1] != parts
+    assert indices(0, val_share=0.5)[1]["test"] == parts["test"]
+    assert sorted(index for part in parts.values() for index in part) == list(range(64))
+    for number in (0, 1):
+        (tmp_path / "all" / "eel" / f"{number}.jpg").unlink()
+    with pytest.raises(ValueError, match="every class must have pictures in each of 3 parts, but eel has 2"):
+        indices(0)
 
 
 def test_classes_must_agree(tmp_path):
@@ -60,8 +97,15 @@ def test_classes_must_agree(tmp_path):
 
 
 def test_folders_must_be_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="train is not a folder"):
+    with pytest.raises(FileNotFoundError, match="is not a folder of folders"):
         ImageFolderDataModule(tmp_path).setup()
+
+
+def test_plain_class_folders_are_never_the_same(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    (tmp_path / "all" / "fox").symlink_to("dog")
+    with pytest.raises(ValueError, match="every class of every part must have a folder of its own"):
+        ImageFolderDataModule(tmp_path / "all", batch_size=4).setup()
 
 
 @pytest.mark.parametrize("link, to", [("test", "train"), ("val/dog", "../train/dog")])

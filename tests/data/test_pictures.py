@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch.utils.data import Subset, TensorDataset
 
-from gsa.data import DigitsDataModule
+from gsa.data import DigitsDataModule, ImageFolderDataModule
 from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._pictures import EpochOrder, NormalisedPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
+from tests.data.test_image_folder import write_pictures
 
 
 def test_every_epoch_has_its_own_order_of_everything():
@@ -94,6 +95,29 @@ def test_bad_arguments_are_refused(argument, message):
 def test_a_batch_larger_than_the_data_is_refused():
     with pytest.raises(ValueError, match="batch_size must be at most the 1200 training pictures"):
         DigitsDataModule(batch_size=2000).setup()
+
+
+def test_an_epoch_of_several_rounds_is_as_many_epochs_of_one_and_goes_on_in_its_midst():
+    def order(rounds, epoch=0, seen=0):
+        return EpochOrder(10, 0, epoch, seen, batch_size=3, rounds=rounds)
+
+    single = order(1)
+    singles = []
+    for epoch in range(6):
+        single.set_epoch(epoch)
+        singles.append(list(single))
+    assert list(order(3, epoch=1)) == [key for epoch in singles[3:] for key in epoch] and len(order(3)) == 27
+    for seen in (0, 3, 9, 15, 24):
+        assert list(order(3, 1, seen)) == [key for epoch in singles[3:] for key in epoch][seen:]
+
+
+def test_few_pictures_make_an_epoch_of_the_least_batches(tmp_path):
+    write_pictures(tmp_path, count=10)
+    module = ImageFolderDataModule(tmp_path, 8, batch_size=4, least_batches=10, augmentation=["turns"])
+    module.setup()  # 18 training pictures, 4 batches a round
+    assert module.batches_per_epoch() == len(module.train_dataloader()) == 12
+    (first, _), (second, _) = (module.parts["train"][number, 5] for number in (0, 1))
+    assert not first.equal(second)
 
 
 WHOLE = TensorDataset(torch.rand(10, 1, 2, 2), torch.zeros(10))

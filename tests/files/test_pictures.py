@@ -48,6 +48,41 @@ def test_a_photograph_with_others_behind_it_is_a_jpeg(tmp_path):
     assert read_picture(tmp_path / "a.jpg", "RGB", 8).size == (8, 8)
 
 
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize(
+    "kind", ["L", "1", "P", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "I;16B", "I", "u32", "F"]
+)
+def test_every_kind_of_picture_comes_out_on_the_same_scale(tmp_path, kind, mode):
+    grey = noise(16, 16, ()) // 2
+    of_numbers = {
+        "I;16": grey.astype(numpy.uint16) * 257,
+        "I;16B": grey.astype(numpy.uint16) * 257,
+        "I": (grey / 255 * (2**31 - 1)).astype(numpy.int32),
+        "u32": (grey.astype(numpy.uint32) * (2**32 // 255)).view(numpy.int32),
+        "F": (grey / 255).astype(numpy.float32),
+    }
+    if kind == "1":
+        grey = noise(16, 16, ()) // 128 * 255
+    if kind in of_numbers:
+        big = of_numbers[kind].astype(">u2").tobytes() if kind == "I;16B" else None
+        picture = Image.frombytes(kind, (16, 16), big) if big else Image.fromarray(of_numbers[kind])
+    else:
+        picture = Image.fromarray(grey).convert("RGB" if kind in ("CMYK", "YCbCr") else "L").convert(kind)
+    picture.save(file := tmp_path / ("a.png" if kind in ("P", "LA", "RGBA", "I;16") else "a.tif"))
+    if kind == "u32":  # Pillow writes signed ones only
+        signed, unsigned = (struct.pack("<HHIHH", 339, 3, 1, sign, 0) for sign in (2, 1))
+        file.write_bytes(file.read_bytes().replace(signed, unsigned))
+    found = numpy.asarray(read_picture(file, mode, 16).convert("L")).astype(int)
+    assert abs(found - grey).max() <= 1
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, numpy.nan])
+def test_floating_numbers_outside_of_the_scale_are_refused(tmp_path, wrong):
+    Image.fromarray(numpy.array([[0, 0.5], [1, wrong]], dtype=numpy.float32)).save(tmp_path / "a.tif")
+    with pytest.raises(ValueError, match="floating numbers must be from 0 to 1, but are from"):
+        read_picture(tmp_path / "a.tif", "RGB", 2)
+
+
 def png(width, height, data=b""):
     """A file of a few bytes that says how large it is."""
 
@@ -76,7 +111,7 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpa
     ],
     ids=["empty", "text", "eps", "long", "large", "huge", "cut", "nothing"],
 )
-def test_what_is_no_picture_is_refused_in_one_line_by_either_way(tmp_path, monkeypatch, content, message):
+def test_what_is_no_picture_is_refused_in_a_line_a_file_by_either_way(tmp_path, monkeypatch, content, message):
     started = []
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: started.append(1))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 89_478_485)
@@ -84,12 +119,10 @@ def test_what_is_no_picture_is_refused_in_one_line_by_either_way(tmp_path, monke
     for number in range(3):
         (bad := tmp_path / "train" / "cat" / f"{number}.jpg").write_bytes(content)
     module = ImageFolderDataModule(tmp_path, size=16, batch_size=1)
-    module.setup()
-    parts = module.parts["train"], module.parts["val"]
-    for read in (lambda: read_picture(bad, "L", 16), lambda: [part[key] for part in parts for key in range(len(part))]):
+    for read, lines in ((lambda: read_picture(bad, "L", 16), 1), (module.setup, 1 + 3)):
         with pytest.raises(ValueError, match=f"jpg cannot be read as a picture: .*({message})") as caught:
             read()
-        assert "\n" not in str(caught.value)
+        assert len(str(caught.value).splitlines()) == lines
     assert not started
 
 

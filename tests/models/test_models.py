@@ -42,9 +42,10 @@ OURS = {
     "digits_gsa": 25_000,
     "cifar10_gsa": 1_370_996,
     "pcam_gsa": 140_000,
+    "imagefolder_gsa": 30_000,
 }
 TRANSFORMERS = {"rotmnist_vit": "rotmnist_r4_sa", "cifar10_vit": "cifar10_z2_sa", "pcam_vit": "pcam_r4_sa"}
-SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96, "digits": 12}
+SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96, "digits": 12, "imagefolder": 64}
 GRID = gsa.group("R4M")  # all eight symmetries of the pixel grid
 
 

@@ -37,9 +37,9 @@ def test_keywords_of_a_network_are_flat():
     assert set(preset("digits_r4_sa").keywords) == {
         "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "content_heads",
         "num_heads", "positional_heads", "head_starts", "head_dim", "neighbourhood", "window", "encoding", "stem_heads",
-        "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "form", "block", "norm", "lifted_norm",
-        "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout", "pixels",
-        "poses", "on_inexact",
+        "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "stem_pool", "form", "block", "norm",
+        "lifted_norm", "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout",
+        "pixels", "poses", "on_inexact",
     }  # fmt: skip
 
 
@@ -102,3 +102,12 @@ def test_unknown_keywords_and_names_are_refused_with_the_nearest():
 def test_networks_refuse_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         gsa.create_model("rotmnist_r4_sa", **options)
+
+
+@pytest.mark.parametrize("side", [64, 80])
+def test_the_network_for_own_pictures_is_exact_on_every_side_that_16_divides(float64, side):
+    network = gsa.create_model("imagefolder_gsa", num_classes=3).eval()
+    assert [n for n in range(64, 225) if network.side_after(n)] == list(range(64, 225, 16))
+    gsa.symmetry.assert_equivariant(network, torch.rand(2, 3, side, side), gsa.group("R4M"), tolerance=1e-10)
+    with pytest.raises(ValueError, match="90 is not such a side; nearest ones that are: 80 or 96"):
+        network(torch.rand(1, 3, 90, 90))

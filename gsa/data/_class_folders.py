@@ -1,0 +1,122 @@
+"""Pictures in one folder a class: which files there are, whether they can be read, and fair shares of them."""
+
+import os
+from collections.abc import Callable, Container, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+from torch.utils.data import Dataset
+from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
+from torchvision.transforms.functional import pil_to_tensor
+
+from gsa.files.pictures import read_picture
+
+__all__ = ["PictureFiles", "class_names", "stratified", "unreadable_files"]
+
+Files = list[tuple[str, int]]
+
+
+class PictureFiles(Dataset):
+    """Files and the labels of their folders, read as RGB squares.
+
+    Args:
+        files: path and label of each.
+        size: side of the squares in pixels.
+    """
+
+    def __init__(self, files: Files, size: int) -> None:
+        self.files, self.size = files, size
+
+    @classmethod
+    def of_folder(cls, folder: Path, classes: Sequence[str], size: int) -> "PictureFiles":
+        """The files at folder/<class>/** whose names end as pictures' do, in the order of their names.
+
+        Raises:
+            FileNotFoundError: a class without any.
+        """
+        labels = {name: label for label, name in enumerate(classes)}
+        return cls(make_dataset(str(folder), labels, is_valid_file=_is_picture), size)
+
+    def without(self, paths: Container[str]) -> "PictureFiles":
+        """The same but for some files.
+
+        Raises:
+            ValueError: a class that has no other files.
+        """
+        left = [(path, label) for path, label in self.files if path not in paths]
+        if gone := {label for _, label in self.files} - {label for _, label in left}:
+            emptied = next(path for path, label in self.files if label in gone)
+            raise ValueError(f"every class must have files that can be read, but there is none beside {emptied}")
+        return PictureFiles(left, self.size)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        path, label = self.files[index]
+        return pil_to_tensor(read_picture(path, "RGB", self.size)), label
+
+
+def class_names(folder: Path) -> list[str]:
+    """Names of the folders in a folder."""
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+
+
+def unreadable_files(paths: Sequence[str], size: int) -> dict[str, str]:
+    """Read every file, several at a time, with a progress bar: path → why it cannot be read, of those that cannot."""
+
+    def why(path: str) -> str | None:
+        try:
+            read_picture(path, "RGB", size)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    console = Console(stderr=True)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # decoders let other threads work
+        reasons = track(
+            threads.map(why, paths),
+            "looking at all pictures",
+            total=len(paths),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        return {path: reason for path, reason in zip(paths, reasons, strict=True) if reason is not None}
+
+
+def stratified(
+    labels: Sequence[int], shares: Sequence[float], seed: int, name: Callable[[int], str]
+) -> list[list[int]]:
+    """Indices in parts, every label in each part by its share and at least once; what remains is the last part.
+
+    Args:
+        labels: of all pictures.
+        shares: of all parts but the last.
+        seed: of the order in which they are dealt out.
+        name: of a label, for messages.
+
+    Raises:
+        ValueError: a label that has too few pictures to be in every part.
+    """
+    random = numpy.random.default_rng(seed)
+    parts: list[list[int]] = [[] for _ in range(len(shares) + 1)]
+    for label in sorted(set(labels)):
+        order = random.permutation([index for index, found in enumerate(labels) if found == label]).tolist()
+        counts = [max(round(share * len(order)), 1) for share in shares]
+        if sum(counts) >= len(order):
+            raise ValueError(
+                f"every class must have pictures in each of {len(parts)} parts, but {name(label)} has {len(order)}"
+            )
+        for part, count in zip(parts, [*counts, len(order)], strict=True):
+            part += order[:count]
+            order = order[count:]
+    return [sorted(part) for part in parts]
+
+
+def _is_picture(path: str) -> bool:
+    return path.lower().endswith((*IMG_EXTENSIONS, ".gif"))

@@ -1,0 +1,68 @@
+"""From a folder of pictures to a network that knows them, with one command and nothing more."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+import gsa
+from gsa.runner._nodes import with_network
+from gsa.runner._resume import refuse_other_training
+from tests.cells import write_cells
+
+TRAIN = Path(gsa.__file__).parent.parent / "train.py"
+
+
+@pytest.mark.slow
+def test_a_folder_of_pictures_becomes_a_network_that_knows_them(tmp_path):
+    write_cells(tmp_path / "cells")
+    subprocess.run(
+        [sys.executable, TRAIN, "data=imagefolder", f"data.root={tmp_path / 'cells'}"], cwd=tmp_path, check=True
+    )
+    seconds = os.times().children_user + os.times().children_system  # of this machine's cores together
+    (file,) = tmp_path.glob("outputs/imagefolder/imagefolder_gsa/*/report.json")
+    report = json.loads(file.read_text())
+    assert report["test_accuracy"] >= 0.9 and seconds <= 2 * 5 * 60, (report["test_accuracy"], seconds)
+
+
+@pytest.mark.parametrize(
+    "arguments, brought",
+    [
+        ("data=imagefolder data.root=x", "imagefolder_gsa"),
+        ("-m seed=0,1 data=rotmnist --cfg job", "rotmnist_gsa"),
+        ("data=imagefolder model=pcam_gsa", None),
+        ("experiment=cifar10/z2m_sa data=imagefolder", None),
+        ("data=digits,rotmnist", None),
+        ("seed=3", None),
+    ],
+)
+def test_data_alone_bring_the_network_that_is_made_for_them(arguments, brought):
+    before = arguments.split()
+    after = with_network(before)
+    assert [one for one in after if one not in before] == ([f"model={brought}"] if brought else [])
+    assert [one for one in after if one in before] == before
+    if brought:  # options end the choices, so it stands among them
+        assert after[after.index(f"model={brought}") - 1].startswith("data=")
+
+
+def test_the_recipe_for_own_pictures_averages_no_weights_and_has_steps_enough_for_a_hundred_pictures(configure):
+    config = configure(*with_network(["data=imagefolder"]))
+    assert (config.model.name, config.ema, config.data.size) == ("imagefolder_gsa", None, 64)
+    assert config.optimizer._target_ == "gsa.training.muon"
+    assert config.trainer.max_epochs * config.data.least_batches >= 500
+    assert configure("model=pcam_gsa", "data=imagefolder").data.least_batches == 0
+
+
+def test_an_older_run_on_folders_goes_on(configure):
+    config = configure("model=digits_r4_sa", "data=imagefolder")
+    before = OmegaConf.to_container(config, resolve=True)
+    for key in ("test_share", "unreadable", "least_batches"):
+        del before["data"][key]
+    refuse_other_training({"hyper_parameters": {"run": before}}, config)
+    config.data.least_batches = 3
+    with pytest.raises(ValueError, match=r"data.least_batches \(0 there, 3 here\)"):
+        refuse_other_training({"hyper_parameters": {"run": before}}, config)
