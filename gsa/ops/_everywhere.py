@@ -22,5 +22,5 @@ def attend_everywhere(query: Tensor, key: Tensor, value: Tensor, *, scale: float
     """
     width = query.shape[-1] if query.device.type == "cpu" else -(-query.shape[-1] // 8) * 8
     tokens = [F.pad(x, (0, width - x.shape[-1])).flatten(2, 4).to(query.dtype) for x in (query, key, value)]
-    out = F.scaled_dot_product_attention(tokens[0], tokens[1], tokens[2], scale=scale)  # fused: one width, on GPUs of 8s
+    out = F.scaled_dot_product_attention(tokens[0], tokens[1], tokens[2], scale=scale)  # fused: one width
     return out[..., : value.shape[-1]].unflatten(2, (1, *value.shape[-3:-1]))
