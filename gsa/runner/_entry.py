@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._folder import Busy, held, refuse_unwritable
+from gsa.runner._keys import refuse_bad_values
 from gsa.runner._messages import explained
 from gsa.runner._nodes import store_presets
 from gsa.runner._schema import ConfigError
@@ -61,15 +62,16 @@ class RefuseBadConfig(Callback):
     """Builds a run before Hydra makes its folder, and takes the folder away when the run is refused for its data."""
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
-        from gsa.runner._build import build  # Lightning: not for --help, nor for a key that does not exist
-        from gsa.runner._resume import finished_report
-
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
+            refuse_bad_values(config)
+            from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
+            from gsa.runner._resume import finished_report
+
             with held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
                 if finished_report(config) is None:
                     _built[str(self.folder)] = build(config)
