@@ -28,6 +28,7 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 __all__ = ["RefuseBadConfig", "main", "register"]
 
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
+_sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
 
 def register() -> None:
@@ -52,6 +53,8 @@ def main() -> None:
         raise SystemExit(1) from None
     except KeyboardInterrupt:  # before the run listens
         raise SystemExit(128 + signal.SIGINT) from None
+    finally:  # of a sweep that was cut short, too
+        _tell_of_sweep()
 
 
 class _Failed(Exception):
@@ -82,6 +85,7 @@ class RefuseBadConfig(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
             refuse_unwritable(Path(config.hydra.sweep.dir))
+            _sweeps.append(Path(config.hydra.sweep.dir))
         except ConfigError as error:
             _refuse(str(error))
 
@@ -122,6 +126,19 @@ def _main(config: DictConfig) -> float | None:
         _logged()
         raise
     return metrics.get(config.objective)
+
+
+def _tell_of_sweep() -> None:
+    """The table of the jobs, on the screen of the first process; nothing where none has begun."""
+    if _sweeps and any((folder := _sweeps.pop()).rglob(".hydra/overrides.yaml")):
+        from gsa.runner._ranks import is_first_rank
+        from gsa.runner._sweep_table import sweep_table
+
+        try:
+            if is_first_rank():
+                print(sweep_table(folder))
+        except OSError as error:
+            print(f"the table of this sweep cannot be written: {error}", file=sys.stderr)
 
 
 def _logged() -> str:
