@@ -1,6 +1,6 @@
 """Seconds of processor time until a command has answered:  python benchmarks/command_line.py [--save]
 
-Each is run once to fill the caches of the disk and of the presets, then five times; the median counts.
+Each is run once to fill the caches of the disk and of the presets, then `--repeats` times; the median counts.
 """
 
 import argparse
@@ -56,4 +56,4 @@ if __name__ == "__main__":
     found = table(options.repeats)
     print(found)
     if options.save:
-        print(save("command_line", "python benchmarks/command_line.py --save", found))
+        print(save("command_line", " ".join(["python benchmarks/command_line.py", *sys.argv[1:]]), found))
