@@ -63,7 +63,9 @@ def test_what_was_kept_is_what_was_made_of_these_sources(tmp_path, monkeypatch, 
     (tmp_path / "gsa").mkdir()
     if content is not None:
         (tmp_path / "gsa" / "name.json").write_bytes(content)
-    assert kept("name", lambda: {"made": 1}) == {"made": 1}  # gsa.models is imported: neither read nor written
+    assert gsa.models and kept("name", lambda: {"made": 1}) == {
+        "made": 1
+    }  # gsa.models is imported: neither read nor written
     assert (tmp_path / "gsa" / "name.json").exists() is (content is not None)
     monkeypatch.delitem(sys.modules, "gsa.models")
     assert kept("name", lambda: {"made": 2}) == kept("name", lambda: {"made": 3}) == {"made": 2}
