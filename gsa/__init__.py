@@ -7,12 +7,20 @@ lifting = gsa.nn.LiftingSelfAttention(group, in_channels=3, out_channels=16)
 layer = gsa.nn.GroupSelfAttention(group, in_channels=16, out_channels=16)
 features = layer(lifting(images))                      # [B, 16, 4, H, W]
 print(gsa.symmetry.assert_equivariant(lifting, images, group))
+
+What stands in `__all__` is imported when it is asked for, so that commands answer without PyTorch.
 """
 
-from gsa import encodings, groups, models, nn, ops, symmetry
-from gsa.groups import Group, group
-from gsa.models import create_model, list_models
-from gsa.saved import load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gsa._with_torch import register_op_with_torch
+
+if TYPE_CHECKING:
+    from gsa import encodings, groups, models, nn, ops, symmetry
+    from gsa.groups import Group, group
+    from gsa.models import create_model, list_models
+    from gsa.saved import load
 
 __version__ = "0.4.0"
 __all__ = [
@@ -28,3 +36,22 @@ __all__ = [
     "ops",
     "symmetry",
 ]
+
+_HOMES = {"Group": "groups", "create_model": "models", "group": "groups", "list_models": "models", "load": "saved"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in (*__all__, "saved"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = import_module(f"gsa.{_HOMES.get(name, name)}")
+    if name in _HOMES:
+        found = getattr(found, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+register_op_with_torch()

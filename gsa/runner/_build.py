@@ -13,6 +13,7 @@ import torch
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint, ProgressBar
+from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import DictConfig, OmegaConf
@@ -156,6 +157,9 @@ def _make_all(config: DictConfig) -> Run:
         plugins=[SafeCheckpointIO()],
     )
     synchronise_batch_norm_on_gpus_only(trainer)
+    profiler = trainer.profiler
+    if not isinstance(profiler, PassThroughProfiler) and profiler.dirpath is profiler.filename is None:
+        profiler.dirpath, profiler.filename = config.output_dir, "profile"  # a file, not the screen
     return Run(config, data, network, classifier, history, listener, best, trainer)
 
 

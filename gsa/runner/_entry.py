@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._folder import Busy, held, refuse_unwritable
+from gsa.runner._keys import refuse_bad_values
 from gsa.runner._messages import explained
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._schema import ConfigError
@@ -27,6 +28,7 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 __all__ = ["RefuseBadConfig", "main", "register"]
 
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
+_sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
 
 def register() -> None:
@@ -52,6 +54,8 @@ def main() -> None:
         raise SystemExit(1) from None
     except KeyboardInterrupt:  # before the run listens
         raise SystemExit(128 + signal.SIGINT) from None
+    finally:  # of a sweep that was cut short, too
+        _tell_of_sweep()
 
 
 class _Failed(Exception):
@@ -62,15 +66,16 @@ class RefuseBadConfig(Callback):
     """Builds a run before Hydra makes its folder, and takes the folder away when the run is refused for its data."""
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
-        from gsa.runner._build import build  # Lightning: not for --help, nor for a key that does not exist
-        from gsa.runner._resume import finished_report
-
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
+            refuse_bad_values(config)
+            from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
+            from gsa.runner._resume import finished_report
+
             with held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
                 if finished_report(config) is None:
                     _built[str(self.folder)] = build(config)
@@ -81,6 +86,7 @@ class RefuseBadConfig(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
             refuse_unwritable(Path(config.hydra.sweep.dir))
+            _sweeps.append(Path(config.hydra.sweep.dir))
         except ConfigError as error:
             _refuse(str(error))
 
@@ -121,6 +127,19 @@ def _main(config: DictConfig) -> float | None:
         _logged()
         raise
     return metrics.get(config.objective)
+
+
+def _tell_of_sweep() -> None:
+    """The table of the jobs, on the screen of the first process; nothing where none has begun."""
+    if _sweeps and any((folder := _sweeps.pop()).rglob(".hydra/overrides.yaml")):
+        from gsa.runner._ranks import is_first_rank
+        from gsa.runner._sweep_table import sweep_table
+
+        try:
+            if is_first_rank():
+                print(sweep_table(folder))
+        except OSError as error:
+            print(f"the table of this sweep cannot be written: {error}", file=sys.stderr)
 
 
 def _logged() -> str:

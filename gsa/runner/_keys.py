@@ -13,17 +13,20 @@ from omegaconf.errors import OmegaConfBaseException
 from gsa._nearest import nearest
 from gsa.runner._schema import ConfigError, RunConfig
 
-__all__ = ["every_key", "flat", "refuse_bad_keys"]
+__all__ = ["every_key", "flat", "refuse_bad_keys", "refuse_bad_values"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 
 
-def refuse_bad_keys(config: DictConfig) -> None:
-    """Look at every key and value of a composed configuration.
+def refuse_bad_values(config: DictConfig) -> dict[str, Any]:
+    """Look at what can be told without the targets, whose import takes seconds.
+
+    Returns:
+        The plain values.
 
     Raises:
-        ConfigError: a key that nothing reads (with the nearest that something does), a number that is not finite,
-            a value of another type than its target declares, a `_target_` that does not exist.
+        ConfigError: a key at the top that nothing reads, a value that is missing, a number that is not finite, or one
+            at the top that no run could mean.
     """
     legal = list(RunConfig.__dataclass_fields__)
     for key in config:
@@ -34,12 +37,26 @@ def refuse_bad_keys(config: DictConfig) -> None:
     except OmegaConfBaseException as error:
         raise ConfigError(str(error).splitlines()[0]) from error
     for key, value in plain.items():
+        _check_finite(key, value)
+    _check_top(plain)
+    return plain
+
+
+def refuse_bad_keys(config: DictConfig) -> None:
+    """Look at every key and value of a composed configuration.
+
+    Raises:
+        ConfigError: as `refuse_bad_values`, and: a key that nothing reads (with the nearest that something does), a
+            value of another type than its target declares, a `_target_` that does not exist.
+    """
+    plain = refuse_bad_values(config)
+    for key, value in plain.items():
         if key in ("callbacks", "logger"):
             for name, node in (value or {}).items():
                 _check(f"{key}.{name}", node, needs_target=True)
         else:
             _check(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
-    _check_ranges(plain)
+    _check_trainer(plain)
 
 
 def flat(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -60,9 +77,24 @@ def every_key(node: dict[str, Any], prefix: str = "") -> list[str]:
     return keys
 
 
-def _check_ranges(plain: dict[str, Any]) -> None:
-    """Values of the right type that no run could mean."""
-    trainer, seed, ema = plain["trainer"], plain["seed"], plain["ema"]
+def _check_top(plain: dict[str, Any]) -> None:
+    """Values at the top, of the right type, that no run could mean."""
+    seed, ema = plain["seed"], plain["ema"]
+    if seed is not None and not 0 <= seed < 2**32:
+        raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
+    if ema is not None and not 0 < ema < 1:
+        raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {ema}")
+    if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
+        raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
+    if not plain["train"] and plain["ckpt_path"] in (None, "auto"):
+        raise ConfigError(
+            f"train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt, but got {plain['ckpt_path']!r}"
+        )
+
+
+def _check_trainer(plain: dict[str, Any]) -> None:
+    """Values of the trainer, of the right type, that no run could mean."""
+    trainer = plain["trainer"]
     epochs, clip = trainer.get("max_epochs"), trainer.get("gradient_clip_val")
     halves = trainer.get("accumulate_grad_batches")
     if not (isinstance(epochs, int) and epochs >= 1):
@@ -89,21 +121,20 @@ def _check_ranges(plain: dict[str, Any]) -> None:
             "trainer.check_val_every_n_epoch must be 1, because weights are chosen among all epochs, but got "
             f"{trainer['check_val_every_n_epoch']}"
         )
-    if seed is not None and not 0 <= seed < 2**32:
-        raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
-    if ema is not None and not 0 < ema < 1:
-        raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {ema}")
-    if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
-        raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
-    if not plain["train"] and plain["ckpt_path"] in (None, "auto"):
-        raise ConfigError(
-            f"train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt, but got {plain['ckpt_path']!r}"
-        )
+
+
+def _check_finite(where: str, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where} must be a finite number, but got {value}")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _check_finite(f"{where}.{key}", inner)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _check_finite(f"{where}[{index}]", inner)
 
 
 def _check(where: str, value: Any, needs_target: bool = False) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{where} must be a finite number, but got {value}")
     if needs_target and not (isinstance(value, dict) and "_target_" in value):
         raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
     if isinstance(value, dict):

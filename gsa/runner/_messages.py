@@ -17,6 +17,8 @@ from gsa.runner._keys import every_key, flat
 
 __all__ = ["explained"]
 
+_PLUGINS = {"launcher/joblib": "sweep", "launcher/submitit": "slurm", "sweeper/optuna": "sweep"}  # → our extra
+
 
 def explained(error: Exception) -> str:
     """Hydra's message, with the nearest key or choice."""
@@ -28,7 +30,11 @@ def explained(error: Exception) -> str:
         more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return f"{str(error).splitlines()[0]}{nearest(error.missing_cfg_file, error.options or _choices())}"
+        missing = error.missing_cfg_file
+        for plugin, extra in _PLUGINS.items():
+            if missing.startswith(f"hydra/{plugin}"):
+                return f'{missing} is a plugin of Hydra that is not installed: pip install "gsa[{extra}]"'
+        return f"{str(error).splitlines()[0]}{nearest(missing, error.options or _choices())}"
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
 
 

@@ -1,10 +1,11 @@
 """The choices of model=… and experiment=…, made from the presets."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 
-from gsa.models import list_models, preset
+from gsa._kept import kept
 
 __all__ = ["store_presets", "with_network"]
 
@@ -16,10 +17,18 @@ def with_network(arguments: Sequence[str]) -> list[str]:
     """
     chosen = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     network = f"{chosen.get('data')}_gsa"
-    if "model" in chosen or any(key.startswith("experiment") for key in chosen) or network not in list_models():
+    named = "model" in chosen or any(key.startswith("experiment") for key in chosen)
+    if named or network not in kept("presets", _presets):
         return list(arguments)
     place = arguments.index(f"data={chosen['data']}") + 1  # options may stand after it, which end the choices
     return [*arguments[:place], f"model={network}", *arguments[place:]]
+
+
+class _Shared(dict):
+    """Stays one where Hydra copies its sources, which it does for every group that it lists: 140 times for --help."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Shared":
+        return self
 
 
 def store_presets() -> None:
@@ -30,14 +39,24 @@ def store_presets() -> None:
     before the recipe, so that a recipe may set some of them.
     """
     store = ConfigStore.instance().store
-    for name in list_models():
-        chosen = preset(name)
-        keywords = {"_target_": "gsa.create_model", "name": name, **chosen.keywords}
+    for name, chosen in kept("presets", _presets).items():
+        data = chosen["data"]
+        keywords = {"_target_": "gsa.create_model", "name": name, **chosen["keywords"]}
         del keywords["in_channels"], keywords["num_classes"]  # those of the data
         store(group="model/keywords", name=name, node=keywords, package="model")
-        brings = [{"override /data": chosen.data}, {"override /recipe": chosen.recipe}]
+        brings = [{"override /data": data}, {"override /recipe": chosen["recipe"]}]
         of_model = {"defaults": [{"override /model/keywords": name}, *brings]}
         store(group="model", name=name, node=of_model, package="_global_")
         of_experiment = {"defaults": [{"override /model": name}, *brings]}
-        row = name.removeprefix(f"{chosen.data}_")
-        store(group=f"experiment/{chosen.data}", name=row, node=of_experiment, package="_global_")
+        row = name.removeprefix(f"{data}_")
+        store(group=f"experiment/{data}", name=row, node=of_experiment, package="_global_")
+    ConfigStore.instance().repo = _Shared(ConfigStore.instance().repo)
+
+
+def _presets() -> dict[str, Any]:
+    from gsa.models import list_models, preset
+
+    every = {name: preset(name) for name in list_models()}
+    return {
+        name: {"data": found.data, "recipe": found.recipe, "keywords": found.keywords} for name, found in every.items()
+    }

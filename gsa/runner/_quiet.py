@@ -38,7 +38,7 @@ def quiet() -> Iterator[None]:
 
 
 class _Tips(logging.Filter):
-    """Advertisements."""
+    """Advertisements, and that a run has come to its end."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "litlogger" not in record.getMessage() and "💡" not in record.getMessage()
+        return not any(word in record.getMessage() for word in ("litlogger", "💡", "`Trainer.fit` stopped: `max_"))

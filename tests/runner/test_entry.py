@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from hydra.errors import MissingConfigException
+
 import gsa
+from gsa.runner._messages import explained
 
 ROOT = Path(gsa.__file__).parent.parent
 COUNTED = """
@@ -40,6 +44,24 @@ def test_a_run_is_built_once_and_announced(tmp_path):
     assert "FLOPs" not in done.stdout and "_target_" not in done.stdout
     (folder,) = tmp_path.glob("outputs/digits/digits_z2_sa/*")
     assert "LiftingSelfAttention" in (folder / "network.txt").read_text()
+
+
+def test_quiet_says_nothing_between_the_announcement_and_the_report(tmp_path):
+    done = command(tmp_path, "callbacks=quiet")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    announced, empty, _ = done.stdout.partition("\n\n")
+    assert empty and [line.split()[0] for line in announced.splitlines()] == [
+        "network", "data", "recipe", "device", "folder"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("plugin", "extra"), [
+    ("launcher/submitit_slurm", "slurm"), ("launcher/joblib", "sweep"), ("sweeper/optuna", "sweep"),
+])  # fmt: skip
+def test_a_plugin_that_is_missing_names_our_extra(plugin, extra):
+    said = explained(MissingConfigException("not found", f"hydra/{plugin}", ["hydra/launcher/basic"]))
+    assert f"hydra/{plugin} is" in said and f'not installed: pip install "gsa[{extra}]"' in said
+    assert "basic" in explained(MissingConfigException("not found", "hydra/launcher/basik", ["hydra/launcher/basic"]))
 
 
 def test_a_sweep_builds_one_network_a_job(tmp_path):

@@ -146,6 +146,9 @@ def test_options_run(small, extra, capsys):
     metrics, objects = train(small(*extra))
     assert 0 <= metrics["test/accuracy"] <= 1
     assert all(torch.isfinite(p).all() for p in objects["network"].parameters())
+    profiles = [file.name for file in objects["folder"].glob("*profile*")]
+    assert ("fit-profile.txt" in profiles) is ("debug=profiler" in extra)
+    assert "Profiler Report" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

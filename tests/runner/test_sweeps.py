@@ -1,6 +1,9 @@
 """Sweeps: of Hydra, of Optuna, of wandb; one job's failure is its own."""
 
+import csv
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +14,9 @@ from hydra import compose, initialize_config_module
 
 import gsa
 from gsa import runner
+from gsa.report import read_report, write_report
 from gsa.runner import check
+from gsa.runner._sweep_table import sweep_table
 
 ROOT = Path(gsa.__file__).parent.parent
 SHORT = [
@@ -26,11 +31,33 @@ def sweep(folder, *overrides):
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
 
 
+def table(folder):
+    with open(folder / "jobs.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_path):
     done = sweep(tmp_path, "model.neighbourhood=3,4,5")
     assert done.returncode == 2  # that of a refused configuration
     assert [(tmp_path / str(job) / "report.json").exists() for job in range(3)] == [True, False, True]
     assert "odd number" in (tmp_path / "1" / "train.log").read_text()
+    rows = table(tmp_path)
+    assert [row["model.neighbourhood"] for row in rows if row["val_accuracy"]] != [] and len(rows) == 3
+    assert rows[-1] == {
+        "model.neighbourhood": "4", "parameters": "", "val_accuracy": "", "folder": str(tmp_path / "1")
+    }  # fmt: skip
+    assert done.stdout.count(str(tmp_path / "jobs.csv")) == 1 and "`Trainer.fit` stopped" not in done.stdout
+
+
+def test_a_table_of_damaged_jobs_is_a_table(tmp_path):
+    for job, words in enumerate(["- seed=0\n- a=1\x1b\n", "- seed=1\n- a=1\x1b\n", "{", "3"]):
+        (tmp_path / str(job) / ".hydra").mkdir(parents=True)
+        (tmp_path / str(job) / ".hydra" / "overrides.yaml").write_text(words.replace("\x1b", ""))
+        write_report({"val_accuracy": 0.1 * job, "test_accuracy": 0.5, "parameters": 7}, tmp_path / str(job))
+    (tmp_path / "0" / "report.json").write_text("{")
+    text = sweep_table(tmp_path)
+    assert [row["folder"][-1] for row in table(tmp_path)] == ["3", "2", "1", "0"]
+    assert text.count("–") >= 2 and "to test the best" not in text
 
 
 def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
@@ -57,6 +84,15 @@ def test_optuna_searches(tmp_path):
     assert done.returncode == 0, done.stderr
     best = yaml.safe_load((tmp_path / "optimization_results.yaml").read_text())
     assert 0 <= best["best_value"] <= 1 and "optimizer.lr" in best["best_params"]
+    rows = table(tmp_path)
+    assert set(best["best_params"]) == set(rows[0]) - {"parameters", "val_accuracy", "folder"}
+    assert float(rows[0]["val_accuracy"]) == pytest.approx(best["best_value"], abs=1e-4)
+    reports = [read_report(tmp_path / str(job)) for job in range(2)]
+    assert [report["test_accuracy"] for report in reports] == [None, None]
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("to test the best: python train.py "))
+    words = shlex.split(line.removeprefix("to test the best: python "))
+    run = subprocess.run([sys.executable, *words], cwd=ROOT, env=os.environ, capture_output=True, text=True)
+    assert run.returncode == 0 and "\ntest  " in run.stdout, run.stderr
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda p: p.stem)

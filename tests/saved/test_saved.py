@@ -137,7 +137,7 @@ def test_the_command_lists_networks(capsys):
 
 def test_without_a_checkpoint_the_weights_of_the_package_predict(tmp_path, capsys):
     save_image(torch.rand(1, 40, 28), tmp_path / "digit.png")
-    assert cli.main(["predict", str(tmp_path / "digit.png")]) == 0
+    assert cli.main(["predict", str(tmp_path / "digit.png"), "--poses"]) == 0
     assert "(not in R8)" in capsys.readouterr().out
     with pytest.raises(FileNotFoundError, match="digits_r4_sa"):
         gsa.load("digits_r4_sa")
@@ -146,7 +146,7 @@ def test_without_a_checkpoint_the_weights_of_the_package_predict(tmp_path, capsy
 def test_the_command_predicts_the_same_for_turned_pictures(run, tmp_path, capsys):
     raw, _ = run[1]["data"].parts["test"].first(1)
     save_image(raw[0].repeat_interleave(3, 1).repeat_interleave(3, 2), tmp_path / "digit.png")
-    assert cli.main(["predict", str(tmp_path / "digit.png"), "--checkpoint", str(run[0])]) == 0
+    assert cli.main(["predict", str(tmp_path / "digit.png"), "--poses", "--checkpoint", str(run[0])]) == 0
     first, *turned = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{tmp_path / 'digit.png'}: ") and first.count("%") == 3
     likeliest = first.split(": ")[1].split(",")[0]
@@ -161,7 +161,7 @@ def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path
     assert "90°" in capsys.readouterr().out
     saved = read(run[0])
     saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1))  # planted: one pose only
-    monkeypatch.setattr(cli, "read", lambda path: saved)
+    monkeypatch.setattr("gsa.cli._check.read", lambda path: saved)
     assert cli.main(["check", "--checkpoint", str(run[0])]) == 1
     assert "BROKEN" in capsys.readouterr().out
 
@@ -173,7 +173,7 @@ def test_the_command_reports_no_numbers_that_are_none(run, tmp_path, capsys, mon
     saved = read(run[0])
     saved.network.group = gsa.group(group)
     saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1)) / 0
-    monkeypatch.setattr(cli, "read", lambda path: saved)
+    monkeypatch.setattr(f"gsa.cli._{command}.read", lambda path: saved)
     save_image(torch.rand(1, 12, 12), tmp_path / "digit.png")
     pictures = [str(tmp_path / "digit.png")] if command == "predict" else []
     assert cli.main([command, *pictures, "--checkpoint", str(run[0])]) == {"check": 1, "predict": 2}[command]

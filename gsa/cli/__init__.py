@@ -1,0 +1,73 @@
+"""The command `gsa`: networks by name, and what can be done with a trained one.
+
+gsa list
+gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
+gsa check --checkpoint RUN
+gsa export --checkpoint RUN --to FOLDER
+gsa dashboard ENTITY/PROJECT
+"""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import gsa
+
+__all__ = ["main"]
+
+
+def __getattr__(name: str) -> Any:
+    """Names that configurations of version 0.1.0 look for here."""
+    if name in ("RefuseBadConfig", "register"):
+        from gsa import runner
+
+        return getattr(runner, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command. 0 when all is well; 1 when a symmetry is broken or a picture cannot be read; 2 when it is asked
+    what it cannot do."""
+    options = _parser().parse_args(arguments)
+    try:
+        return import_module(f"gsa.cli._{options.command}").run(options)  # PyTorch: not for --help
+    except BrokenPipeError:  # nobody reads on: gsa list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        print(f"gsa: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("gsa", description="Group-equivariant self-attention; to train: gsa-train --help")
+    parser.add_argument("--version", action="version", version=f"gsa {gsa.__version__}")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
+
+    def command(name: str, purpose: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=purpose, description=purpose)
+
+    command("list", "Every network, its group and its number of parameters.")
+    predict = command("predict", "The likeliest classes of pictures, a line each; framed as in training.")
+    check = command("check", "The equivariance error of a trained network under each element of its group.")
+    export = command("export", "Weights as safetensors and the configuration beside them.")
+    dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
+
+    predict.add_argument("pictures", nargs="+", type=Path, metavar="PICTURES", help="files, or folders of them")
+    predict.add_argument("--top", type=int, default=3, help="classes shown (default 3)")
+    predict.add_argument("--csv", type=Path, metavar="FILE", help="every class's probability, a line a picture")
+    predict.add_argument("--poses", action="store_true", help="and what it says of each picture turned and mirrored")
+    predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
+    check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
+    export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
+    export.add_argument("--program", action="store_true", help="a torch.export program as well")
+    dashboard.add_argument("project", metavar="ENTITY/PROJECT")
+
+    trained = "folder of a run, checkpoint, export, or a network that comes trained"
+    predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
+    for needing in (check, export):
+        needing.add_argument("--checkpoint", type=Path, required=True, help=trained)
+    return parser

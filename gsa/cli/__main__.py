@@ -1,0 +1,7 @@
+"""python -m gsa.cli"""
+
+import sys
+
+from gsa.cli import main
+
+sys.exit(main())

@@ -1,0 +1,155 @@
+"""gsa predict"""
+
+import csv
+import io
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from torch import Tensor
+from torchvision.transforms.functional import to_tensor
+
+from gsa.files import printable, write_whole
+from gsa.files.pictures import FORMATS, read_picture
+from gsa.groups import Group, group
+from gsa.models import PictureFormat
+from gsa.saved import Saved, read
+
+__all__ = ["run"]
+
+_Asked = tuple[Path, Tensor | ValueError]  # probabilities [moves, num_classes], or why there are none
+
+
+def run(options: Namespace) -> int:
+    """Say what every picture is, a line each, and write all probabilities; pictures that cannot be read come last.
+
+    Returns:
+        0, or 1 where some pictures were left out, or 2 where all were.
+
+    Raises:
+        ValueError: options out of their range, folders without pictures, a file of a network that cannot be read.
+    """
+    _refuse(options)
+    saved = read(options.checkpoint)
+    files = _files(options.pictures)
+    table: list[tuple[Path, Tensor]] = []
+    left_out: list[ValueError] = []
+    with _progress() as progress:
+        bar = progress.add_task("", total=len(files))
+        for path, chances in _asked(files, saved, group("R4M" if options.poses else "Z2"), options.batch):
+            if isinstance(chances, ValueError):
+                left_out.append(chances)
+            else:
+                print(_line(path, chances[0], saved.pictures, options.top))
+                if options.poses:
+                    print(_turned(chances, saved))
+                table.append((path, chances[0]))
+            progress.advance(bar)
+    if options.csv is not None and table:
+        write_whole(options.csv, _csv(table, saved.pictures.classes))
+    if left_out:
+        print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
+    return 0 if not left_out else 1 if table else 2
+
+
+def _refuse(options: Namespace) -> None:
+    """What would otherwise fail after all pictures have been looked at, too."""
+    for name, value, of in (("--top", options.top, "class"), ("--batch", options.batch, "picture")):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
+    if options.csv is not None:
+        folder = options.csv.absolute().parent
+        if options.csv.is_dir() or not os.access(folder, os.W_OK):
+            raise ValueError(f"--csv must be a file in a folder that can be written, but got {options.csv}")
+
+
+def _files(places: Sequence[Path]) -> list[Path]:
+    """The files that were named, and those in folders at any depth, sorted, that are called as pictures are.
+
+    Raises:
+        ValueError: a folder that has none.
+    """
+    files: dict[Path, None] = {}
+    endings = tuple(ending for ending, kind in Image.registered_extensions().items() if kind in FORMATS)
+    for place in places:
+        found = [place]
+        if place.is_dir():
+            inside = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+            found = sorted(path for path in inside if path.name.lower().endswith(endings) and path.name[0] != ".")
+            if not found:
+                raise ValueError(f"there are no pictures in the folder {place}; expected files of {', '.join(endings)}")
+        files |= dict.fromkeys(found)
+    return list(files)
+
+
+def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int) -> Iterator[_Asked]:
+    """What the network says of each file in turn, moved by each element."""
+    for start in range(0, len(files), batch):
+        found = [(path, _read(path, saved.pictures)) for path in files[start : start + batch]]
+        pictures = [picture for _, picture in found if isinstance(picture, Tensor)]
+        chances = iter(_chances(torch.stack(pictures), saved, moves) if pictures else ())
+        for path, picture in found:
+            answer = picture if isinstance(picture, ValueError) else next(chances)
+            if isinstance(answer, Tensor) and not answer.isfinite().all():
+                answer = ValueError(f"what the network says of {printable(str(path))} is not finite")
+            yield path, answer
+
+
+def _read(path: Path, known: PictureFormat) -> Tensor | ValueError:
+    """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
+    try:
+        return to_tensor(read_picture(path, "L" if known.in_channels == 1 else "RGB", known.image_size))
+    except ValueError as error:
+        return error
+
+
+def _chances(pictures: Tensor, saved: Saved, moves: Group) -> Tensor:
+    """[B, C, H, W] → probabilities [B, moves, num_classes]."""
+    with torch.no_grad():
+        moved = (saved.pictures.normalise(moves.act(pictures, g)) for g in range(moves.order))
+        return torch.stack([saved.network(each).softmax(-1) for each in moved], 1)
+
+
+def _line(path: Path, chances: Tensor, known: PictureFormat, top: int) -> str:
+    """A file and its likeliest classes."""
+    best, classes = chances.topk(min(top, known.num_classes))
+    return f"{printable(str(path))}: " + ", ".join(
+        f"{printable(known.classes[c])} {100 * p:.1f} %" for p, c in zip(best, classes.tolist(), strict=True)
+    )
+
+
+def _turned(chances: Tensor, saved: Saved) -> str:
+    """The likeliest class of a picture under each move, a line each."""
+    moves, own = group("R4M"), saved.network.group
+    lines = []
+    for g in range(1, moves.order):
+        chance, label = chances[g].max(-1)
+        inside = any(torch.equal(moves.matrices[g], matrix) for matrix in own.matrices)
+        name = printable(saved.pictures.classes[int(label)])
+        note = "" if inside else f"  (not in {own.name})"
+        lines.append(f"    {moves.describe(g):20s} {name} {100 * chance:.1f} %{note}")
+    return "\n".join(lines)
+
+
+def _csv(table: Sequence[tuple[Path, Tensor]], classes: Sequence[str]) -> bytes:
+    """Path, likeliest class, and every class's probability."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["path", "prediction", *classes])
+    for path, chances in table:
+        writer.writerow([path, classes[int(chances.argmax())], *(f"{p:.6g}" for p in chances.tolist())])
+    return text.getvalue().encode(errors="backslashreplace")
+
+
+def _progress() -> Progress:
+    """A bar on the terminal, beside what is printed; nothing where errors go elsewhere."""
+    console = Console(stderr=True)
+    columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    shared = console.is_terminal and sys.stdout.isatty()
+    return Progress(*columns, console=console, disable=not console.is_terminal, transient=True, redirect_stdout=shared)

@@ -1,0 +1,115 @@
+"""A folder of pictures becomes lines and a table; a picture that cannot be read costs no other."""
+
+import csv
+import sys
+
+import numpy
+import pytest
+import torch
+from PIL import Image
+
+import gsa
+from gsa import cli
+from gsa.cli import _predict
+from gsa.data import DigitsDataModule
+from gsa.models import PictureFormat
+from gsa.saved import read
+from tests.files.test_pictures import noise
+
+CLASSES = 'cat, "tame"', "dog\n", "hen"
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """Of three classes whose names need quotes."""
+    saved = read("digits_gsa")
+    saved.network.forward_head = lambda features: features.mean((2, 3, 4))[:, :3]
+    known = PictureFormat("imagefolder", 1, 12, 3, (0.5,), (0.5,), CLASSES)
+    monkeypatch.setattr(_predict, "read", lambda path: type(saved)(saved.network.eval(), saved.model, known))
+    return saved.network
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Seven pictures at two depths, two of them broken, and what is none."""
+    place = tmp_path / "pictures"
+    (place / "b").mkdir(parents=True)
+    for index, name in enumerate(("b/2.PNG", "b/1.jpg", "z, or not.png", "a.tif", "m.gif")):
+        Image.fromarray(noise(14 + index, 20, ())).save(place / name)
+    for name in ("b/0.png", "n.jpeg"):
+        (place / name).write_bytes(b"no picture")
+    for name in (".hidden.png", "readme.txt"):
+        (place / name).write_bytes(b"")
+    return place
+
+
+def test_a_folder_becomes_a_table_whatever_the_batch(network, folder, tmp_path, capsys):
+    said, tables = [], []
+    for batch in ("1", "3", "100"):
+        words = ["predict", str(folder), "--csv", str(tmp_path / "out.csv"), "--batch", batch, "--top", "2"]
+        assert cli.main(words) == 1
+        said.append(capsys.readouterr())
+        with open(tmp_path / "out.csv", newline="") as file:
+            tables.append(list(csv.reader(file)))
+    lines = said[0].out.splitlines()
+    names = ["a.tif", "b/1.jpg", "b/2.PNG", "m.gif", "z, or not.png"]
+    assert [line.rsplit(": ", 1)[0] for line in lines] == [str(folder / name) for name in names]
+    assert all(line.count("%") == 2 for line in lines)
+    assert "left out 2 of 7" in said[0].err and "b/0.png cannot be read" in said[0].err and "n.jpeg" in said[0].err
+    header, *rows = tables[0]
+    assert header == ["path", "prediction", *CLASSES] and [row[0] for row in rows] == [str(folder / n) for n in names]
+    values = numpy.array([row[2:] for row in rows], dtype=float)
+    assert numpy.allclose(values.sum(1), 1, atol=1e-5) and len({tuple(row) for row in values.tolist()}) == 5
+    assert [CLASSES[best] for best in values.argmax(1)] == [row[1] for row in rows]
+    for other in tables[1:]:
+        assert numpy.allclose(numpy.array([row[2:] for row in other[1:]], dtype=float), values, atol=1e-5)
+
+
+def test_probabilities_are_those_of_the_network_on_the_test_pictures(tmp_path, capsys):
+    data = DigitsDataModule()
+    data.setup()
+    raw, _ = data.parts["test"].first(4)
+    for index, picture in enumerate(raw):
+        Image.fromarray((255 * picture[0]).round().byte().numpy()).save(tmp_path / f"{index}.png")
+    words = ["predict", str(tmp_path), "--csv", str(tmp_path / "o.csv"), "--checkpoint", "digits_gsa"]
+    assert cli.main(words) == 0 and not capsys.readouterr().err
+    expected = gsa.load("digits_gsa")(data.parts["test"].normalise((255 * raw).round() / 255)).softmax(-1)
+    with open(tmp_path / "o.csv", newline="") as file:
+        found = [[float(value) for value in row[2:]] for row in list(csv.reader(file))[1:]]
+    torch.testing.assert_close(torch.tensor(found), expected.detach(), atol=1e-5, rtol=1e-4)
+
+
+def test_poses_stand_under_their_picture(network, folder, capsys):
+    assert cli.main(["predict", str(folder / "a.tif"), str(folder / "m.gif"), "--poses"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("    ") for line in lines] == ([False] + [True] * 7) * 2
+
+
+def test_one_network_that_says_nothing_finite_leaves_the_rest(network, folder, capsys):
+    """Planted: every second picture."""
+    network.forward_head = lambda features: torch.tensor([[0.0, 1, 2], [float("nan")] * 3])[: len(features)]
+    assert cli.main(["predict", str(folder / "a.tif"), str(folder / "m.gif")]) == 1
+    said = capsys.readouterr()
+    assert "a.tif: hen" in said.out and "m.gif is not finite" in said.err
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["{folder}/n.jpeg", "{folder}/none.png", "--csv", "{folder}/o.csv"], "none.png cannot be read as a picture"),
+    (["{folder}/empty"], "there are no pictures in the folder"),
+    (["{folder}", "--csv", "{folder}/nowhere/o.csv"], "--csv must be a file in a folder that can be written"),
+    (["{folder}", "--csv", "{folder}"], "--csv must be a file in a folder that can be written"),
+    (["{folder}", "--batch", "0"], "--batch must be at least 1 picture, but got 0"),
+])  # fmt: skip
+def test_nothing_at_all_is_a_refusal(network, folder, capsys, words, message):
+    (folder / "empty").mkdir()
+    assert cli.main(["predict", *(word.format(folder=folder) for word in words)]) == 2
+    said = capsys.readouterr()
+    assert message in said.err and not said.out and not (folder / "o.csv").exists()
+
+
+def test_the_bar_is_on_the_terminal_only(network, folder, capfd, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert cli.main(["predict", str(folder / "a.tif")]) == 0
+    said = capfd.readouterr()
+    assert said.out.count("\n") == 1 and "\x1b" not in said.out and "1/1" in said.err
