@@ -213,6 +213,10 @@ class NormalisedPictures(Dataset):
         """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
         return (pictures - self.mean) / self.std
 
+    def as_read(self, pictures: Tensor) -> Tensor:
+        """The opposite of `normalise`."""
+        return pictures * self.std + self.mean
+
     def _read(self, index: int) -> tuple[Tensor, int]:
         picture, label = self.dataset[index]
         return (picture / 255 if picture.dtype == torch.uint8 else picture), int(label)

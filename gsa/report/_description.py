@@ -8,21 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gsa.files import read_signed, signed, write_whole
 from gsa.groups import Group, group
-from gsa.report._subject import Subject
+from gsa.report._subject import Subject, Tested
 from gsa.symmetry import equivariance_error
 
-__all__ = ["describe", "measured_group", "read_report", "symmetry_of", "write_report"]
+__all__ = ["class_names", "describe", "measured_group", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
 _PACKAGES = ("gsa", "torch", "lightning", "torchvision", "hydra-core")
 
 
 def describe(
-    run: Subject, metrics: dict[str, float], before: dict[str, dict], after: dict[str, dict]
+    run: Subject,
+    metrics: dict[str, float],
+    before: dict[str, dict],
+    after: dict[str, dict],
+    tested: Tested | None = None,
 ) -> dict[str, Any]:
     """The keys of report.json.
 
@@ -30,6 +34,7 @@ def describe(
         run: with its network trained.
         metrics: "val/accuracy" and "test/accuracy", as far as they were measured.
         before, after: `symmetry_of` the run before and after training.
+        tested: what the test has shown besides.
     """
     rows, device = run.history.rows, run.trainer.strategy.root_device
     seconds = [row["seconds"] for row in rows]
@@ -45,6 +50,8 @@ def describe(
         "peak_memory_mb": _peak_memory_mb(device),
         "val_accuracy": metrics.get("val/accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
+        "class_accuracy": None if tested is None else _by_class(tested.confusion, run.data),
+        "calibration_error": None if tested is None else tested.calibration_error,
         "equivariance_error": after,
         "equivariance_error_before": before,
         "seed": run.config.seed,
@@ -55,6 +62,18 @@ def describe(
         "used": _used(run),
         "history": rows,
     }
+
+
+def _by_class(confusion: Tensor, data: Any) -> dict[str, float | None]:
+    """The share of each class that was found; None of a class that was not in the test."""
+    counts = confusion.sum(1).tolist()
+    found = zip(class_names(data), confusion.diagonal().tolist(), counts, strict=True)
+    return {name: right / count if count else None for name, right, count in found}
+
+
+def class_names(data: Any) -> list[str]:
+    """Names of the classes of a data module, their numbers where it has none."""
+    return list(getattr(data, "classes", None) or map(str, range(data.num_classes)))
 
 
 def symmetry_of(run: Subject) -> dict[str, dict]:

@@ -12,12 +12,12 @@ from torch import Tensor
 from gsa import viz
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
-from gsa.report._description import measured_group
-from gsa.report._subject import Subject
+from gsa.report._description import class_names, measured_group
+from gsa.report._subject import Subject, Tested
 
 __all__ = ["GALLERY", "draw_gallery"]
 
-GALLERY = ("learning", "confusion", "angles", "attention", "orbit", "encodings", "heads", "symmetry")
+GALLERY = ("learning", "confusion", "mistakes", "angles", "attention", "orbit", "encodings", "heads", "symmetry")
 
 _TURNED = 64  # pictures, to every angle
 _LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
@@ -25,21 +25,21 @@ _LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
 _log = logging.getLogger(__name__)
 
 
-def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, confusion: Tensor | None) -> list[str]:
+def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, tested: Tested | None) -> list[str]:
     """Draw what there is to draw of GALLERY, each as a .png.
 
     Args:
         folder: where they go.
         report: of the run.
         run: with its network trained.
-        confusion: counts of the test, [K, K]; None where nothing was tested.
+        tested: what the test has shown; None where there was none.
 
     Returns:
         Names of those that could not be drawn; why is logged, and nothing else is lost.
     """
     run.network.eval()
     failed = []
-    for name, draw in _figures(report, run, confusion).items():
+    for name, draw in _figures(report, run, tested).items():
         try:
             draw().savefig(folder / f"{name}.png", dpi=110)
         except Exception as error:
@@ -48,7 +48,7 @@ def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, confusion: 
     return failed
 
 
-def _figures(report: dict[str, Any], run: Subject, confusion: Tensor | None) -> dict[str, Callable[[], Any]]:
+def _figures(report: dict[str, Any], run: Subject, tested: Tested | None) -> dict[str, Callable[[], Any]]:
     """Name → what draws it."""
     pictures, labels = run.data.parts["test"].first(_TURNED)
     # of raw pictures: the zeros that turning brings into the corners are black
@@ -58,8 +58,10 @@ def _figures(report: dict[str, Any], run: Subject, confusion: Tensor | None) -> 
     }
     if report["history"]:
         figures["learning"] = lambda: viz.draw_learning(report["history"])
-    if confusion is not None:
-        figures["confusion"] = lambda: viz.draw_confusion(confusion)
+    if tested is not None:
+        figures["confusion"] = lambda: viz.draw_confusion(tested.confusion, class_names(run.data))
+        if tested.mistakes:
+            figures["mistakes"] = lambda: _draw_mistakes(tested, run)
     lifting = next((module for module in run.network.modules() if isinstance(module, LiftingSelfAttention)), None)
     if lifting is not None:
         figures["orbit"] = lambda: viz.draw_orbit(
@@ -92,17 +94,29 @@ def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
     return lifting.acted_encoding(*pictures.shape[-2:])
 
 
-@torch.no_grad()
+def _draw_mistakes(tested: Tested, run: Subject) -> Any:
+    """The pictures of the test that were taken for another class with the most confidence."""
+    names = class_names(run.data)
+    pictures = run.data.parts["test"].as_read(torch.stack([one.picture for one in tested.mistakes]))
+    taken = "{}, taken for\n{} ({:.0f} %)".format
+    captions = [taken(names[one.label], names[one.predicted], 100 * one.confidence) for one in tested.mistakes]
+    return viz.draw_mistakes(pictures, captions)
+
+
 def _draw_attention(lifting: LiftingSelfAttention, run: Subject, picture: Tensor) -> Any:
-    """Where the brightest pixel looks, in every pose, in the mean over heads."""
+    """Where the pixel that the likeliest class depends on most looks, in every pose, in the mean over heads."""
     height, width = picture.shape[-2:]
     if (needed := bytes_of_maps(lifting, height, width)) > _LARGEST_MAP:
         raise ValueError(
             f"the attention maps of a {height}×{width} picture would take {needed / 2**30:.1f} GB; at most "
             f"{_LARGEST_MAP / 2**30:.0f} GB are written out"
         )
-    maps = lifting.attention(run.normalised(picture[None]))[0].mean(0)  # [|H|, H, W, U, V]
-    row, column = divmod(int(crop_border(picture, lifting.crop).mean(0).argmax()), width - 2 * lifting.crop)
+    asked = picture[None].clone().requires_grad_()
+    (slope,) = torch.autograd.grad(run.logits(asked).max(), asked)
+    inside = crop_border(slope[0].abs().sum(0, keepdim=True), lifting.crop)[0]
+    row, column = divmod(int(inside.argmax()), inside.shape[-1])
+    with torch.no_grad():
+        maps = lifting.attention(run.normalised(picture[None]))[0].mean(0)  # [|H|, H, W, U, V]
     pixel = (row + lifting.crop, column + lifting.crop)
     return viz.draw_attention(picture, maps[:, row, column], pixel, lifting.group)
 

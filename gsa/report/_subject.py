@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import lightning
 from torch import Tensor, nn
 
-__all__ = ["Subject"]
+__all__ = ["Subject", "Tested"]
 
 
 class Subject(Protocol):
@@ -32,3 +32,17 @@ class Subject(Protocol):
     def normalised(self, raw: Tensor) -> Tensor:
         """Pictures as the network takes them, where it is and in its precision."""
         ...
+
+
+class Tested(Protocol):
+    """What a test has shown.
+
+    Attributes:
+        confusion: counts [K, K], true class by predicted class.
+        calibration_error: expected calibration error.
+        mistakes: with `confidence`, `picture` [C, H, W], `label` and `predicted`, the most confident first.
+    """
+
+    confusion: Any
+    calibration_error: Any
+    mistakes: Any

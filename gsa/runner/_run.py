@@ -6,7 +6,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import torch
 from omegaconf import DictConfig, OmegaConf
 
 from gsa.report import (
@@ -30,7 +29,7 @@ from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
 from gsa.runner._schema import ConfigError
 from gsa.saved import read_checkpoint
-from gsa.training import warn_of_batch_norm
+from gsa.training import Tested, warn_of_batch_norm
 
 __all__ = ["take_part", "train"]
 
@@ -97,7 +96,7 @@ def _train_here(run: Run) -> Results:
     warn_of_batch_norm(run.trainer, run.network)
     if is_first_rank():
         _announce(run)
-    metrics, before, confusion = _train_and_test(run)
+    metrics, before, tested = _train_and_test(run)
     leave_group()
     objects = {
         "data": run.data,
@@ -108,7 +107,7 @@ def _train_here(run: Run) -> Results:
         "folder": run.folder,
     }
     if is_first_rank():
-        objects["report"] = _report(run, metrics, before, confusion)
+        objects["report"] = _report(run, metrics, before, tested)
     return metrics, objects
 
 
@@ -134,7 +133,7 @@ def _announce(run: Run) -> None:
     print(announcement(run), flush=True)
 
 
-def _train_and_test(run: Run) -> tuple[dict[str, float], dict, torch.Tensor | None]:
+def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Tested | None]:
     """What all processes of a run do together."""
     with explaining_memory(run, "measuring its symmetry"):
         before = symmetry_of(run)
@@ -165,22 +164,22 @@ def _fit(run: Run) -> dict[str, float]:
     return metrics
 
 
-def _test(run: Run, metrics: dict[str, float]) -> torch.Tensor | None:
-    """Test once; the counts of the confusion matrix."""
+def _test(run: Run, metrics: dict[str, float]) -> Tested | None:
+    """Test once; what was seen besides the accuracy."""
     if not run.config.test:
         return None
     (scores,) = run.trainer.test(run.classifier, run.data, verbose=False)
     metrics["test/accuracy"] = scores["test/accuracy"]
-    return run.classifier.confusion_counts
+    return run.classifier.tested
 
 
-def _report(run: Run, metrics: dict, before: dict, confusion: torch.Tensor | None) -> dict[str, Any]:
+def _report(run: Run, metrics: dict, before: dict, tested: Tested | None) -> dict[str, Any]:
     """report.json, report.txt and the pictures."""
     with explaining_memory(run, "measuring its symmetry"):
-        report = describe(run, metrics, before, symmetry_of(run))
+        report = describe(run, metrics, before, symmetry_of(run), tested)
     if run.config.report:
         print("drawing the report's pictures")
-        draw_gallery(run.folder, report, run, confusion)
+        draw_gallery(run.folder, report, run, tested)
     wants_artifacts = any(node.get("log_model") for node in (run.config.logger or {}).values())
     show_on_wandb(run.trainer, report, run.folder, wants_artifacts)
     (run.folder / "report.txt").write_text(summary(report) + "\n")

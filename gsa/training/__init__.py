@@ -11,11 +11,13 @@ from gsa.training._schedules import constant, steps, warmup_cosine
 from gsa.training._seeded_steps import SeededSteps
 from gsa.training._signals import SaveOnSignal, Stopped
 from gsa.training._strategy import ddp, warn_of_batch_norm
+from gsa.training._tested import Mistake, Tested, TestRecord
 
 __all__ = [
     "Classifier",
     "FiniteSteps",
     "History",
+    "Mistake",
     "MovedRuns",
     "Muon",
     "NotFinite",
@@ -23,6 +25,8 @@ __all__ = [
     "SaveOnSignal",
     "SeededSteps",
     "Stopped",
+    "TestRecord",
+    "Tested",
     "constant",
     "ddp",
     "muon",

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassAccuracy, MulticlassConfusionMatrix
+from torchmetrics.classification import MulticlassAccuracy
 
 from gsa.training._parameters import parameter_groups
+from gsa.training._tested import Tested, TestRecord
 from gsa.training.adapter import data_of, in_mid_epoch
 
 __all__ = ["Classifier"]
@@ -36,9 +37,11 @@ class Classifier(lightning.LightningModule):
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
+        tested: what the last test has shown; None before.
     """
 
     part: str | None = None
+    tested: Tested | None = None
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class Classifier(lightning.LightningModule):
         self.accuracy = nn.ModuleDict({f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in _PARTS})
         # of losses; a loss that is not a number stays one
         self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
-        self.confusion = MulticlassConfusionMatrix(num_classes)  # of the test
+        self.record = TestRecord(num_classes)
         if config:
             self.save_hyperparameters(config, logger=False)
 
@@ -90,10 +93,10 @@ class Classifier(lightning.LightningModule):
                 setattr(self._train_metrics()[name], key, value)
 
     def on_test_epoch_start(self) -> None:
-        self.confusion.reset()
+        self.record.reset()
 
     def on_test_epoch_end(self) -> None:
-        self.confusion_counts = self.confusion.compute().cpu()  # while all processes are there
+        self.tested = self.record.result()
 
     def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
         self.part = part
@@ -107,7 +110,7 @@ class Classifier(lightning.LightningModule):
         mean_loss.update(loss.detach(), len(labels))
         accuracy.update(logits, labels)
         if part == "test":
-            self.confusion.update(logits, labels)
+            self.record.update(images, logits, labels)
         shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
         for name, value in ((f"{part}/loss", mean_loss), (f"{part}/accuracy", accuracy)):
             self.log(

@@ -7,6 +7,7 @@ from gsa.viz._encodings import draw_encodings
 from gsa.viz._errors import draw_errors
 from gsa.viz._heads import draw_heads
 from gsa.viz._learning import draw_learning
+from gsa.viz._mistakes import draw_mistakes
 from gsa.viz._orbit import draw_orbit
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "draw_errors",
     "draw_heads",
     "draw_learning",
+    "draw_mistakes",
     "draw_orbit",
 ]

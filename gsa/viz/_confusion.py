@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["draw_confusion"]
 
 
-def draw_confusion(counts: Tensor) -> Figure:
+def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure:
     """The confusion matrix, each row as shares of its class.
 
     Args:
         counts: int [K, K], true class by predicted class.
+        names: of the classes; their numbers when None.
 
     Returns:
         A matplotlib figure.
@@ -36,8 +38,9 @@ def draw_confusion(counts: Tensor) -> Figure:
                 color = "white" if shares[true, predicted] > 0.5 else "black"
                 text = str(int(counts[true, predicted]))
                 axis.text(predicted, true, text, ha="center", va="center", fontsize=7, color=color)
-        axis.set_xticks(range(classes))
-        axis.set_yticks(range(classes))
+        shown = list(map(str, range(classes) if names is None else names))
+        axis.set_xticks(range(classes), shown, rotation=45 if max(map(len, shown)) > 2 else 0)
+        axis.set_yticks(range(classes), shown)
     axis.set_xlabel("predicted class")
     axis.set_ylabel("true class")
     return figure

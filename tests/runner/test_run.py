@@ -29,6 +29,7 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     metrics, objects = train(small("report=true", "logger=csv", "model=digits_r4_sa"))
     folder, report = tmp_path / "run", objects["report"]
     assert read_report(folder) == report and report.keys() > KEYS
+    assert len(report["class_accuracy"]) == 10 and 0 <= report["calibration_error"] <= 1
     assert report["model"] == "digits_r4_sa" and report["group"] == "R4" and report["epochs"] == 2
     assert metrics == {"val/accuracy": report["val_accuracy"], "test/accuracy": report["test_accuracy"]}
     assert report["parameters"] == sum(p.numel() for p in objects["network"].parameters())
@@ -36,7 +37,7 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     assert report["used"] == {"train": 4 * 16, "val": 200, "test": 397}
     errors = report["equivariance_error"]
     assert [e["exact"] for e in errors.values()] == [True] * 4 and max(e["error"] for e in errors.values()) < 1e-5
-    pictures = {"learning", "angles", "orbit", "encodings", "attention", "confusion", "symmetry"}
+    pictures = {"learning", "angles", "orbit", "encodings", "attention", "confusion", "mistakes", "symmetry"}
     assert {p.stem for p in folder.glob("*.png")} == pictures
     assert (folder / "csv" / "version_0" / "metrics.csv").exists() and (folder / "config.yaml").exists()
     assert "digits_r4_sa" in (folder / "report.txt").read_text()

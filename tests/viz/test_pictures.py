@@ -41,6 +41,18 @@ def test_confusion_shows_counts_and_shares():
     assert figure.axes[0].images[0].get_array().tolist() == [[0.75, 0.25], [0, 0]]
 
 
+def test_confusion_has_the_names_of_the_classes():
+    axis = viz.draw_confusion(torch.eye(2, dtype=torch.int64), ["cat", "dog"]).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("count, channels", [(1, 1), (5, 3)])
+def test_mistakes_have_a_picture_and_a_caption_each(count, channels):
+    pictures, captions = torch.rand(count, channels, 6, 6), [f"taken for {index}" for index in range(count)]
+    axes = viz.draw_mistakes(pictures, captions).axes
+    assert [axis.get_title() for axis in axes[:count]] == captions and not any(a.images for a in axes[count:])
+
+
 def test_encodings_have_a_row_for_each_pose_and_turn_with_it(float64):
     group = gsa.group("R4")
     layer = gsa.nn.LiftingSelfAttention(group, 1, 4, num_heads=2, head_dim=6, neighbourhood=5)

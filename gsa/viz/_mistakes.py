@@ -1,0 +1,38 @@
+"""Pictures that a network takes for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_mistakes"]
+
+_COLUMNS = 4
+
+
+def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
+    """Pictures side by side, each with its caption.
+
+    Args:
+        pictures: [N, C, H, W] in [0, 1], of one or three channels.
+        captions: N.
+
+    Returns:
+        A matplotlib figure.
+    """
+    from matplotlib.figure import Figure
+
+    rows = max(-(-len(pictures) // _COLUMNS), 1)
+    figure = Figure(figsize=(2.2 * _COLUMNS, 2.5 * rows), layout="constrained")
+    axes = list(figure.subplots(rows, _COLUMNS, squeeze=False).flat)
+    for axis in axes:
+        axis.set_axis_off()
+    for axis, picture, caption in zip(axes, pictures, captions, strict=False):
+        axis.imshow(picture.movedim(0, -1).squeeze(-1).clamp(0, 1).numpy(force=True), cmap="gray", vmin=0, vmax=1)
+        axis.set_title(caption, fontsize=8)
+    return figure
