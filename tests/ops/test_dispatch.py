@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from gsa import ops
 from gsa.ops import _registry
@@ -150,3 +151,18 @@ def test_use_is_seen_by_compiled_code(calls):
         compiled(*five)
     compiled(*five)
     assert calls == ["tiled", "reference", "tiled"]
+
+
+@pytest.mark.parametrize("device, width", [("cpu", 10), ("meta", 16)])
+def test_global_attention_has_a_width_that_fused_kernels_take(monkeypatch, device, width):
+    """On anything but a CPU, multiples of eight; PyTorch would write out all scores for others."""
+    widths, ours = [], F.scaled_dot_product_attention
+
+    def noted(*tokens, **options):
+        widths.extend(token.shape[-1] for token in tokens)
+        return ours(*tokens, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", noted)
+    query, key, value = (torch.zeros(1, 2, 1, 3, 3, size, device=device) for size in (10, 10, 7))
+    assert ops.attend_everywhere(query, key, value, scale=1.0).shape == (1, 2, 1, 3, 3, 7)
+    assert widths == [width] * 3
