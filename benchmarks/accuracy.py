@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _machine import RESULTS, describe, save
-from published import PUBLISHED, QUICK
+from published import LONG, PUBLISHED, QUICK
 from table import spread
 
 ROOT = Path(__file__).parent.parent
@@ -125,16 +125,17 @@ def stop(working: Iterable[subprocess.Popen]) -> None:
 
 def rows_of(options: argparse.Namespace) -> list[str]:
     """The experiments of the table that were asked for."""
-    table = dict.fromkeys([*PUBLISHED[options.table], *QUICK.get(options.table, ())])
+    table = dict.fromkeys(row for rows in (PUBLISHED, LONG, QUICK) for row in rows.get(options.table, ()))
     if options.rows:
         wanted = [name for name in table if name in options.rows or name.split("/")[1] in options.rows]
         known = {name.split("/")[1] for name in table} | table.keys()
         if unknown := [row for row in options.rows if row not in known]:
             raise SystemExit(f"{', '.join(unknown)} is no row of {options.table}; the rows are {', '.join(table)}")
         return wanted
-    if not options.quick and not PUBLISHED[options.table]:
+    rows = QUICK.get(options.table, table) if options.quick else LONG.get(options.table) or PUBLISHED[options.table]
+    if not rows:
         raise SystemExit(f"the table {options.table} is one of --quick")
-    return list(QUICK.get(options.table, table) if options.quick else PUBLISHED[options.table])
+    return list(rows)
 
 
 def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> dict[str, float]:

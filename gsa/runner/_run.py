@@ -1,5 +1,6 @@
 """A run: from a configuration to a trained, tested and described network."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -68,10 +69,16 @@ def _train(run: Run) -> Results:
     with run.listener.listening():
         _read_inputs(run)
         refuse_unwritable(run.folder)
+        is_new = not run.folder.exists()
         run.folder.mkdir(parents=True, exist_ok=True)
         with held(run.folder) if is_first_rank() else nullcontext():
             if trains_here := not needs_processes(run.trainer):
-                make_loggers(run)
+                try:
+                    make_loggers(run)
+                except ConfigError:
+                    if is_new:
+                        shutil.rmtree(run.folder)
+                    raise
             if is_first_rank():
                 write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
             if trains_here:

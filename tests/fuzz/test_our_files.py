@@ -169,7 +169,7 @@ def trusting(path, beside=b""):
 PLANTS = {
     of_checkpoint: {"gsa.saved._checkpoint._verified": lambda path: Path(path).read_bytes().rpartition(MARK)[0]},
     of_weights: {"gsa.models._weight_files.read_signed": trusting},
-    of_configuration: {"gsa.runner._folder._MARK": b"# nothing of the kind"},
+    of_configuration: {"gsa.runner._config_file._MARK": b"# nothing of the kind"},
     of_report: {"gsa.report._description.read_signed": trusting},
 }
 

@@ -16,6 +16,7 @@ REPORT = {"val_accuracy": 0.5, "test_accuracy": None, "history": [{"loss": float
 @pytest.fixture
 def folder(configure, tmp_path):
     config = configure("model=rotmnist_z2_sa", "ckpt_path=auto", "seed=7")
+    (tmp_path / "run").mkdir()
     write_config(OmegaConf.to_yaml(config, resolve=True), tmp_path / "run")
     write_report(REPORT, tmp_path / "run")
     return tmp_path / "run"

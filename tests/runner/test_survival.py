@@ -42,19 +42,17 @@ def act_in(patch, epoch, index, action, part="training"):
 HALVES = ("trainer.accumulate_grad_batches=2",)
 
 
-# When it is told (part, epoch, batch), the steps it then saves after, and other options.
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("part, epoch, index, steps, extra", [
-    ("training", 1, 1, 6, ()),
-    ("training", 1, 1, 6, ("data.num_workers=2",)),
-    ("training", 1, 0, 3, HALVES),  # with the second half of the step
-    ("training", 0, 3, 4, ()),  # the last batch: after the validation
-    ("training", 0, 3, 4, ("data.num_workers=2",)),
-    ("training", 0, 0, 1, ("trainer.limit_train_batches=1",)),  # a single batch an epoch
-    ("validation", 0, 1, 4, ()),
-    ("validation", 1, 1, 8, ()),  # of the last epoch
+# When it is told (part, epoch, batch), the steps it then saves after, other options, and by which signal.
+@pytest.mark.parametrize("part, epoch, index, steps, extra, number", [
+    ("training", 1, 1, 6, (), signal.SIGINT),
+    ("training", 1, 1, 6, ("data.num_workers=2",), signal.SIGTERM),
+    ("training", 1, 0, 3, HALVES, signal.SIGTERM),  # with the second half of the step
+    ("training", 0, 3, 4, (), signal.SIGTERM),  # the last batch: after the validation
+    ("training", 0, 0, 1, ("trainer.limit_train_batches=1",), signal.SIGTERM),  # a single batch an epoch
+    ("validation", 0, 1, 4, ("data.num_workers=2",), signal.SIGINT),
+    ("validation", 1, 1, 8, (), signal.SIGTERM),  # of the last epoch
 ])  # fmt: skip
-def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, epoch, index, steps, extra):
+def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, part, epoch, index, steps, extra, number):
     options = (*DROPOUT, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]", *extra)
     start = time.monotonic()
     weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])
@@ -74,16 +72,14 @@ def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, number, part, ep
     assert 0 < resumed_run["report"]["train_seconds"] < time.monotonic() - start
 
 
-# Where a run is told to stop, and whether a checkpoint of it is on disk then.
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("place, saved", [
-    ("gsa.data.PictureDataModule.setup", False),
-    ("gsa.training.Classifier.validation_step", False),  # the sanity check
-    ("gsa.training.Classifier.test_step", True),
-    ("gsa.runner._run.describe", True),
-    ("gsa.runner._run.write_report", True),
+# Where a run is told to stop, whether a checkpoint of it is on disk then, and by which signal.
+@pytest.mark.parametrize("place, saved, number", [
+    ("gsa.data.PictureDataModule.setup", False, signal.SIGTERM),
+    ("gsa.training.Classifier.validation_step", False, signal.SIGTERM),  # the sanity check
+    ("gsa.training.Classifier.test_step", True, signal.SIGINT),
+    ("gsa.runner._run.describe", True, signal.SIGTERM),
 ])  # fmt: skip
-def test_a_run_may_be_told_to_stop_at_any_place(small, number, place, saved):
+def test_a_run_may_be_told_to_stop_at_any_place(small, place, saved, number):
     options = (*DROPOUT, "+trainer.num_sanity_val_steps=1")
     whole = outcome(train(small(*options, folder="whole"))[1])
     before = signal.getsignal(number)
@@ -186,7 +182,7 @@ def test_what_is_not_finite_is_neither_saved_nor_a_success(small, tmp_path, call
     assert not (tmp_path / "run" / "report.json").exists()
 
 
-@pytest.mark.parametrize("place", ["draw_gallery", "show_on_wandb", "write_report"])
+@pytest.mark.parametrize("place", ["draw_gallery", pytest.param("write_report", marks=pytest.mark.slow)])
 def test_a_full_disk_at_the_end_loses_nothing(small, place):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")

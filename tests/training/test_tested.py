@@ -15,7 +15,10 @@ def test_what_a_test_shows():
     record.update(pictures, logits_of([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]]), torch.tensor([0, 0, 1, 1]))
     tested = record.result()
     assert tested.confusion.tolist() == [[1, 1], [1, 1]]
-    assert [(round(one.confidence, 3), one.label, one.predicted) for one in tested.mistakes] == [(0.8, 0, 1), (0.6, 1, 0)]
+    assert [(round(one.confidence, 3), one.label, one.predicted) for one in tested.mistakes] == [
+        (0.8, 0, 1),
+        (0.6, 1, 0),
+    ]
     assert [one.picture.unique().tolist() for one in tested.mistakes] == [[1.0], [3.0]]
     # each confidence is alone in its bin: |1 − 0.9|, |0 − 0.8|, |1 − 0.7|, |0 − 0.6|
     assert abs(tested.calibration_error - (0.1 + 0.8 + 0.3 + 0.6) / 4) < 1e-6
