@@ -60,6 +60,7 @@ class TestRecord(nn.Module):
 
     def update(self, pictures: Tensor, logits: Tensor, labels: Tensor) -> None:
         """Take a batch: pictures [B, C, H, W], logits [B, K], labels [B]."""
+        logits = logits.detach()
         chances = logits.float().softmax(-1)
         self.confusion.update(logits, labels)
         self.calibration.update(chances, labels)
@@ -67,7 +68,7 @@ class TestRecord(nn.Module):
         for index in torch.nonzero(predicted != labels).flatten().tolist():
             confidence = float(confidences[index])
             if len(self.mistakes) < _KEPT or confidence > self.mistakes[-1].confidence:
-                found = Mistake(confidence, pictures[index].cpu(), int(labels[index]), int(predicted[index]))
+                found = Mistake(confidence, pictures[index].detach().cpu(), int(labels[index]), int(predicted[index]))
                 self.mistakes = sorted([*self.mistakes, found], key=lambda one: -one.confidence)[:_KEPT]
 
     def result(self) -> Tested:

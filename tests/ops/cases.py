@@ -19,7 +19,7 @@ MAPS = {
     "prime sides": (13, 11, 5, 5),
     "H≠W": (4, 9, 5, 3),
     "window larger than the map": (2, 3, 5, 5),
-    "narrow": (5, 2, 5, 5),  # what is left of the window is no block of memory
+    "narrow": (2, 2, 5, 5),  # what is left of the window is no block of memory
     "global": (4, 5, 7, 9),
     "global along one axis": (3, 7, 5, 5),
     "one pixel": (1, 1, 3, 3),

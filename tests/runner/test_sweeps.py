@@ -71,6 +71,7 @@ def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
     assert (tmp_path / "1" / "report.json").exists()
 
 
+@pytest.mark.slow
 def test_jobs_run_side_by_side(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     done = sweep(tmp_path, "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
