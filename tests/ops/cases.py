@@ -19,7 +19,7 @@ MAPS = {
     "prime sides": (13, 11, 5, 5),
     "H≠W": (4, 9, 5, 3),
     "window larger than the map": (2, 3, 5, 5),
-    "narrow": (2, 2, 5, 5),  # what is left of the window is no block of memory
+    "as wide as the window": (2, 2, 3, 3),
     "global": (4, 5, 7, 9),
     "global along one axis": (3, 7, 5, 5),
     "one pixel": (1, 1, 3, 3),
@@ -43,6 +43,6 @@ def tensors(poses: str, map_: str, dtype=torch.float64, batch=2, heads=2, head_d
         draw(outputs, rows, columns, head_dim),
         draw(queries, keys, head_dim),
     )
-    window = torch.ones(rows, columns, dtype=torch.bool)
+    window = torch.ones(columns, rows, dtype=torch.bool).T  # not in the order of memory
     window[0, 0] = window[0, columns // 2] = window[-1, -1] = False
     return five, window, form

@@ -13,7 +13,7 @@ FEW = [
     ("lifting", "window larger than the map", 0.3),
     ("regular, other keys", "window larger than the map", 0.3),
     ("summed, all counts different", "window larger than the map", 0.3),
-    ("lifting", "narrow", 0.0),
+    ("lifting", "as wide as the window", 0.0),
 ]
 ALL = [
     *itertools.product(("lifting", "regular", "summed"), ("window larger than the map", "one pixel"), (0.0, 0.3)),
