@@ -18,8 +18,8 @@ ROOT = Path(gsa.__file__).parent.parent
 SMALLEST = (
     "model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "model.head_dim=3", "model.neighbourhood=3",
     "model.dropout=0.2", "data.augmentation=[turns]", "trainer.accelerator=cpu", "trainer.enable_progress_bar=false",
-    "callbacks=quiet", "logger=none", "report=false", "trainer.max_epochs=6", "trainer.limit_train_batches=20",
-    "ckpt_path=auto",
+    "callbacks=quiet", "logger=none", "report=false", "trainer.max_epochs=4", "trainer.limit_train_batches=15",
+    "trainer.limit_val_batches=1", "trainer.limit_test_batches=1", "ckpt_path=auto",
 )  # fmt: skip
 TWO = ("trainer.devices=2", "+trainer.strategy._target_=gsa.training.ddp", "+trainer.strategy.timeout=60")
 KINDS = {"alone": (), "two workers": ("data.num_workers=2",), "two processes": TWO}
