@@ -14,6 +14,7 @@ What stands in `__all__` is imported when it is asked for, so that commands answ
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gsa._version import VERSION
 from gsa._with_torch import register_op_with_torch
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gsa.models import create_model, list_models
     from gsa.saved import load
 
-__version__ = "0.4.0"
+__version__ = VERSION
 __all__ = [
     "Group",
     "create_model",

@@ -3,13 +3,13 @@
 import os
 import warnings
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
+from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
 from gsa.models import create_model, read_weights
 from gsa.saved import build, read
@@ -58,7 +58,7 @@ class HubNetwork(
         super().save_pretrained(save_directory, **options)
         config, weights = Path(save_directory) / "config.json", Path(save_directory) / "model.safetensors"
         written, _ = read_signed(config)
-        write_whole(config, signed(written | {"version": version("gsa")}, weights.read_bytes()))
+        write_whole(config, signed(written | {"version": VERSION}, weights.read_bytes()))
         if not pushes:
             return None
         return self.push_to_hub(options.pop("repo_id", None) or Path(save_directory).name, **options)

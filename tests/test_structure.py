@@ -21,6 +21,7 @@ ARROWS = {
     "_kept": {"files"},
     "_nearest": set(),
     "_with_torch": {"ops"},
+    "_version": set(),
     "files": set(),
     "groups": set(),
     "ops": set(),
@@ -28,15 +29,15 @@ ARROWS = {
     "encodings": {"groups"},
     "symmetry": {"groups"},
     "nn": {"_checks", "groups", "encodings", "ops"},
-    "models": {"_checks", "_nearest", "files", "groups", "encodings", "nn"},
+    "models": {"_version", "_checks", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "saved": {"files", "models"},
+    "saved": {"_version", "files", "models"},
     "training": {"files", "saved"},  # networks and data are injected
-    "report": {"files", "groups", "ops", "nn", "symmetry", "viz"},
+    "report": {"_version", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_kept", "_nearest", "files", "models", "saved", "training", "report"},
-    "hub": {"files", "models", "saved"},
+    "hub": {"_version", "files", "models", "saved"},
     "cli": {"__init__", "_kept", "files", "groups", "models", "saved", "symmetry", "report", "runner"},
-    "__init__": {"_with_torch", "groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
+    "__init__": {"_version", "_with_torch", "groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 
 

@@ -1,12 +1,12 @@
 """Weights on disk: model.safetensors, and config.json with a digest over both."""
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from gsa._version import VERSION
 from gsa.files import one_line, read_signed, signed, write_whole
 
 __all__ = ["is_export", "read_export", "read_weights", "write_export"]
@@ -25,7 +25,7 @@ def write_export(folder: Path, config: dict[str, Any], weights: dict[str, Tensor
 
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / _WEIGHTS, folder / _CONFIG]
-    content = save({name: value.contiguous() for name, value in weights.items()}, {"gsa": version("gsa")})
+    content = save({name: value.contiguous() for name, value in weights.items()}, {"gsa": VERSION})
     for file, written in zip(files, (content, signed(config, content)), strict=True):
         write_whole(file, written)
     return files

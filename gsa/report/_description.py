@@ -10,15 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
 from gsa.groups import Group, group
-from gsa.report._subject import Subject, Tested
+from gsa.report._subject import Findings, Subject
 from gsa.symmetry import equivariance_error
 
 __all__ = ["class_names", "describe", "measured_group", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
-_PACKAGES = ("gsa", "torch", "lightning", "torchvision", "hydra-core")
+_PACKAGES = ("torch", "lightning", "torchvision", "hydra-core")
 
 
 def describe(
@@ -26,7 +27,7 @@ def describe(
     metrics: dict[str, float],
     before: dict[str, dict],
     after: dict[str, dict],
-    tested: Tested | None = None,
+    findings: Findings | None = None,
 ) -> dict[str, Any]:
     """The keys of report.json.
 
@@ -34,7 +35,7 @@ def describe(
         run: with its network trained.
         metrics: "val/accuracy" and "test/accuracy", as far as they were measured.
         before, after: `symmetry_of` the run before and after training.
-        tested: what the test has shown besides.
+        findings: what the test has shown besides.
     """
     rows, device = run.history.rows, run.trainer.strategy.root_device
     seconds = [row["seconds"] for row in rows]
@@ -50,12 +51,14 @@ def describe(
         "peak_memory_mb": _peak_memory_mb(device),
         "val_accuracy": metrics.get("val/accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
-        "class_accuracy": None if tested is None else _by_class(tested.confusion, run.data),
-        "calibration_error": None if tested is None else tested.calibration_error,
+        "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
+        "calibration_error": None if findings is None else findings.calibration_error,
         "equivariance_error": after,
         "equivariance_error_before": before,
         "seed": run.config.seed,
-        "versions": {name: version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "versions": {"gsa": VERSION}
+        | {name: version(name) for name in _PACKAGES}
+        | {"python": platform.python_version()},
         "machine": _machine(device),
         "data": {"name": data["name"], "source": data["source"]},
         "split": {part: data[part] for part in ("train", "val", "test")},

@@ -13,7 +13,7 @@ from gsa import viz
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
 from gsa.report._description import class_names, measured_group
-from gsa.report._subject import Subject, Tested
+from gsa.report._subject import Findings, Subject
 
 __all__ = ["GALLERY", "draw_gallery"]
 
@@ -25,21 +25,21 @@ _LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
 _log = logging.getLogger(__name__)
 
 
-def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, tested: Tested | None) -> list[str]:
+def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, findings: Findings | None) -> list[str]:
     """Draw what there is to draw of GALLERY, each as a .png.
 
     Args:
         folder: where they go.
         report: of the run.
         run: with its network trained.
-        tested: what the test has shown; None where there was none.
+        findings: what the test has shown; None where there was none.
 
     Returns:
         Names of those that could not be drawn; why is logged, and nothing else is lost.
     """
     run.network.eval()
     failed = []
-    for name, draw in _figures(report, run, tested).items():
+    for name, draw in _figures(report, run, findings).items():
         try:
             draw().savefig(folder / f"{name}.png", dpi=110)
         except Exception as error:
@@ -48,7 +48,7 @@ def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, tested: Tes
     return failed
 
 
-def _figures(report: dict[str, Any], run: Subject, tested: Tested | None) -> dict[str, Callable[[], Any]]:
+def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) -> dict[str, Callable[[], Any]]:
     """Name → what draws it."""
     pictures, labels = run.data.parts["test"].first(_TURNED)
     # of raw pictures: the zeros that turning brings into the corners are black
@@ -58,10 +58,10 @@ def _figures(report: dict[str, Any], run: Subject, tested: Tested | None) -> dic
     }
     if report["history"]:
         figures["learning"] = lambda: viz.draw_learning(report["history"])
-    if tested is not None:
-        figures["confusion"] = lambda: viz.draw_confusion(tested.confusion, class_names(run.data))
-        if tested.mistakes:
-            figures["mistakes"] = lambda: _draw_mistakes(tested, run)
+    if findings is not None:
+        figures["confusion"] = lambda: viz.draw_confusion(findings.confusion, class_names(run.data))
+        if findings.mistakes:
+            figures["mistakes"] = lambda: _draw_mistakes(findings, run)
     lifting = next((module for module in run.network.modules() if isinstance(module, LiftingSelfAttention)), None)
     if lifting is not None:
         figures["orbit"] = lambda: viz.draw_orbit(
@@ -94,12 +94,12 @@ def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
     return lifting.acted_encoding(*pictures.shape[-2:])
 
 
-def _draw_mistakes(tested: Tested, run: Subject) -> Any:
+def _draw_mistakes(findings: Findings, run: Subject) -> Any:
     """The pictures of the test that were taken for another class with the most confidence."""
     names = class_names(run.data)
-    pictures = run.data.parts["test"].as_read(torch.stack([one.picture for one in tested.mistakes]))
+    pictures = run.data.parts["test"].as_read(torch.stack([one.picture for one in findings.mistakes]))
     taken = "{}, taken for\n{} ({:.0f} %)".format
-    captions = [taken(names[one.label], names[one.predicted], 100 * one.confidence) for one in tested.mistakes]
+    captions = [taken(names[one.label], names[one.predicted], 100 * one.confidence) for one in findings.mistakes]
     return viz.draw_mistakes(pictures, captions)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import lightning
 from torch import Tensor, nn
 
-__all__ = ["Subject", "Tested"]
+__all__ = ["Findings", "Subject"]
 
 
 class Subject(Protocol):
@@ -34,7 +34,7 @@ class Subject(Protocol):
         ...
 
 
-class Tested(Protocol):
+class Findings(Protocol):
     """What a test has shown.
 
     Attributes:

@@ -30,7 +30,7 @@ from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
 from gsa.runner._schema import ConfigError
 from gsa.saved import read_checkpoint
-from gsa.training import Tested, warn_of_batch_norm
+from gsa.training import Findings, warn_of_batch_norm
 
 __all__ = ["take_part", "train"]
 
@@ -103,7 +103,7 @@ def _train_here(run: Run) -> Results:
     warn_of_batch_norm(run.trainer, run.network)
     if is_first_rank():
         _announce(run)
-    metrics, before, tested = _train_and_test(run)
+    metrics, before, findings = _train_and_test(run)
     leave_group()
     objects = {
         "data": run.data,
@@ -114,7 +114,7 @@ def _train_here(run: Run) -> Results:
         "folder": run.folder,
     }
     if is_first_rank():
-        objects["report"] = _report(run, metrics, before, tested)
+        objects["report"] = _report(run, metrics, before, findings)
     return metrics, objects
 
 
@@ -140,7 +140,7 @@ def _announce(run: Run) -> None:
     print(announcement(run), flush=True)
 
 
-def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Tested | None]:
+def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Findings | None]:
     """What all processes of a run do together."""
     with explaining_memory(run, "measuring its symmetry"):
         before = symmetry_of(run)
@@ -171,22 +171,22 @@ def _fit(run: Run) -> dict[str, float]:
     return metrics
 
 
-def _test(run: Run, metrics: dict[str, float]) -> Tested | None:
+def _test(run: Run, metrics: dict[str, float]) -> Findings | None:
     """Test once; what was seen besides the accuracy."""
     if not run.config.test:
         return None
     (scores,) = run.trainer.test(run.classifier, run.data, verbose=False)
     metrics["test/accuracy"] = scores["test/accuracy"]
-    return run.classifier.tested
+    return run.classifier.findings
 
 
-def _report(run: Run, metrics: dict, before: dict, tested: Tested | None) -> dict[str, Any]:
+def _report(run: Run, metrics: dict, before: dict, findings: Findings | None) -> dict[str, Any]:
     """report.json, report.txt and the pictures."""
     with explaining_memory(run, "measuring its symmetry"):
-        report = describe(run, metrics, before, symmetry_of(run), tested)
+        report = describe(run, metrics, before, symmetry_of(run), findings)
     if run.config.report:
         print("drawing the report's pictures")
-        draw_gallery(run.folder, report, run, tested)
+        draw_gallery(run.folder, report, run, findings)
     wants_artifacts = any(node.get("log_model") for node in (run.config.logger or {}).values())
     show_on_wandb(run.trainer, report, run.folder, wants_artifacts)
     (run.folder / "report.txt").write_text(summary(report) + "\n")

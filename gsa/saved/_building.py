@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from gsa._version import VERSION
 from gsa.files import one_line
 from gsa.models import Network, create_model, list_models, preset
 from gsa.saved._finite import first_not_finite
@@ -72,18 +72,17 @@ class _NoValues(TorchFunctionMode):
 def _known(source: Any, model: Mapping[str, Any], made_by: Any) -> str:
     """The network's name, once it and all keywords are known here."""
     name, newer = model.get("name"), ""
-    ours = version("gsa")
-    if isinstance(made_by, str) and made_by != ours and re.fullmatch(r"[\w.+]{1,40}", made_by):
-        newer = f": it was made by gsa {made_by}, this is gsa {ours}; install that version"
+    if isinstance(made_by, str) and made_by != VERSION and re.fullmatch(r"[\w.+]{1,40}", made_by):
+        newer = f": it was made by gsa {made_by}, this is gsa {VERSION}; install that version"
     if not isinstance(name, str) or name not in list_models():
         text = f"{name[:60]!a}" if isinstance(name, str) else "no name"
-        raise ValueError(f"{source} holds a network that is not known here, {text}{newer or f' (gsa {ours})'}")
+        raise ValueError(f"{source} holds a network that is not known here, {text}{newer or f' (gsa {VERSION})'}")
     unknown = [key for key in model if key not in preset(name).keywords and key not in ("name", "pretrained")]
     if unknown:
         words = ", ".join(ascii(str(key)[:60]) for key in unknown[:5])
         raise ValueError(
             f"{source} knows keywords of {name} that are not known here, {words}"
-            f"{newer or f': it was made by a newer version than gsa {ours}, or edited'}"
+            f"{newer or f': it was made by a newer version than gsa {VERSION}, or edited'}"
         )
     return name
 

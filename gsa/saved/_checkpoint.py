@@ -7,12 +7,12 @@ import pickle
 import shutil
 import warnings
 import zipfile
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gsa._version import VERSION
 from gsa.files import one_line, write_whole
 
 __all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
@@ -29,7 +29,7 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = io.BytesIO()
-    torch.save(checkpoint | {"gsa_version": version("gsa")}, stream)
+    torch.save(checkpoint | {"gsa_version": VERSION}, stream)
     content = stream.getvalue()
     content += _MARK + hashlib.sha256(content).hexdigest().encode()
     try:

@@ -2,6 +2,7 @@
 
 from gsa.training._checkpoint_plugin import SafeCheckpointIO
 from gsa.training._classifier import Classifier
+from gsa.training._examination import Examination, Findings, Mistake
 from gsa.training._finite_steps import FiniteSteps, NotFinite
 from gsa.training._history import History
 from gsa.training._moved_runs import MovedRuns
@@ -11,10 +12,11 @@ from gsa.training._schedules import constant, steps, warmup_cosine
 from gsa.training._seeded_steps import SeededSteps
 from gsa.training._signals import SaveOnSignal, Stopped
 from gsa.training._strategy import ddp, warn_of_batch_norm
-from gsa.training._tested import Mistake, Tested, TestRecord
 
 __all__ = [
     "Classifier",
+    "Examination",
+    "Findings",
     "FiniteSteps",
     "History",
     "Mistake",
@@ -25,8 +27,6 @@ __all__ = [
     "SaveOnSignal",
     "SeededSteps",
     "Stopped",
-    "TestRecord",
-    "Tested",
     "constant",
     "ddp",
     "muon",

@@ -15,8 +15,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
+from gsa.training._examination import Examination, Findings
 from gsa.training._parameters import parameter_groups
-from gsa.training._tested import Tested, TestRecord
 from gsa.training.adapter import data_of, in_mid_epoch
 
 __all__ = ["Classifier"]
@@ -37,11 +37,11 @@ class Classifier(lightning.LightningModule):
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
-        tested: what the last test has shown; None before.
+        findings: what the last test has shown; None before.
     """
 
     part: str | None = None
-    tested: Tested | None = None
+    findings: Findings | None = None
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Classifier(lightning.LightningModule):
         self.accuracy = nn.ModuleDict({f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in _PARTS})
         # of losses; a loss that is not a number stays one
         self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
-        self.record = TestRecord(num_classes)
+        self.examination = Examination(num_classes)
         if config:
             self.save_hyperparameters(config, logger=False)
 
@@ -93,10 +93,10 @@ class Classifier(lightning.LightningModule):
                 setattr(self._train_metrics()[name], key, value)
 
     def on_test_epoch_start(self) -> None:
-        self.record.reset()
+        self.examination.reset()
 
     def on_test_epoch_end(self) -> None:
-        self.tested = self.record.result()
+        self.findings = self.examination.result()
 
     def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
         self.part = part
@@ -110,7 +110,7 @@ class Classifier(lightning.LightningModule):
         mean_loss.update(loss.detach(), len(labels))
         accuracy.update(logits, labels)
         if part == "test":
-            self.record.update(images, logits, labels)
+            self.examination.update(images, logits, labels)
         shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
         for name, value in ((f"{part}/loss", mean_loss), (f"{part}/accuracy", accuracy)):
             self.log(

@@ -1,4 +1,4 @@
-"""Callbacks that make one process of a run fail, and one that says what every process trains."""
+"""What makes runs fail, or be told to stop, at a place of their way; and what says what every process trains."""
 
 import json
 import os
@@ -7,6 +7,22 @@ import time
 from pathlib import Path
 
 from lightning.pytorch.callbacks import Callback
+
+import gsa.training
+
+
+def act_in(patch, epoch, index, action, part="training"):
+    """Do something once while a run is in the midst of a step."""
+    ours = getattr(gsa.training.Classifier, f"{part}_step")
+
+    def step(module, batch, batch_index):
+        place = (module.trainer.current_epoch, batch_index)
+        if place == (epoch, index) and not module.trainer.sanity_checking:
+            patch.undo()
+            action(module)
+        return ours(module, batch, batch_index)
+
+    patch.setattr(f"gsa.training.Classifier.{part}_step", step)
 
 
 class FailAt(Callback):

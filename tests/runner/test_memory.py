@@ -5,7 +5,7 @@ import torch
 
 import gsa
 from gsa.runner import train
-from tests.runner.test_survival import act_in
+from tests.runner.faults import act_in
 
 
 def full(*_):

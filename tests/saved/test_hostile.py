@@ -89,8 +89,8 @@ def test_pictures_that_no_network_knows(tmp_path, key, value):
 def test_keywords_of_a_newer_version_are_named_as_such(tmp_path, monkeypatch, version, message, kind):
     place = tmp_path / "a.ckpt" if kind == "checkpoint" else tmp_path / "export"
     if version:
-        monkeypatch.setattr("gsa.saved._checkpoint.version", lambda package: version)
-        monkeypatch.setattr("gsa.models._weight_files.version", lambda package: version)
+        monkeypatch.setattr("gsa.saved._checkpoint.VERSION", version)
+        monkeypatch.setattr("gsa.models._weight_files.VERSION", version)
     checkpoint = checkpoint_of_the_package(telescope=3)
     if kind == "checkpoint":
         write_checkpoint(checkpoint, place)

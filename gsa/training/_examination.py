@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torchmetrics.classification import MulticlassCalibrationError, MulticlassConfusionMatrix
 
-__all__ = ["Mistake", "TestRecord", "Tested"]
+__all__ = ["Examination", "Findings", "Mistake"]
 
 _KEPT = 12  # mistakes
 
@@ -22,7 +22,7 @@ class Mistake(NamedTuple):
 
 
 @dataclass
-class Tested:
+class Findings:
     """What a test has shown.
 
     Attributes:
@@ -37,14 +37,12 @@ class Tested:
     mistakes: list[Mistake]
 
 
-class TestRecord(nn.Module):
-    """Collects `Tested` over the batches of a test.
+class Examination(nn.Module):
+    """Collects `Findings` over the batches of a test.
 
     Args:
         num_classes: K.
     """
-
-    __test__ = False  # pytest would take it for tests
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()
@@ -71,6 +69,6 @@ class TestRecord(nn.Module):
                 found = Mistake(confidence, pictures[index].detach().cpu(), int(labels[index]), int(predicted[index]))
                 self.mistakes = sorted([*self.mistakes, found], key=lambda one: -one.confidence)[:_KEPT]
 
-    def result(self) -> Tested:
+    def result(self) -> Findings:
         """What all batches together show; to be asked for while all processes are there."""
-        return Tested(self.confusion.compute().cpu(), float(self.calibration.compute()), self.mistakes)
+        return Findings(self.confusion.compute().cpu(), float(self.calibration.compute()), self.mistakes)

@@ -2,7 +2,7 @@
 
 import torch
 
-from gsa.training import TestRecord
+from gsa.training import Examination
 
 
 def logits_of(chances):
@@ -10,25 +10,25 @@ def logits_of(chances):
 
 
 def test_what_a_test_shows():
-    record = TestRecord(2)
+    record = Examination(2)
     pictures = torch.arange(4.0).view(4, 1, 1, 1).expand(4, 1, 2, 2)
     record.update(pictures, logits_of([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]]), torch.tensor([0, 0, 1, 1]))
-    tested = record.result()
-    assert tested.confusion.tolist() == [[1, 1], [1, 1]]
-    assert [(round(one.confidence, 3), one.label, one.predicted) for one in tested.mistakes] == [
+    findings = record.result()
+    assert findings.confusion.tolist() == [[1, 1], [1, 1]]
+    assert [(round(one.confidence, 3), one.label, one.predicted) for one in findings.mistakes] == [
         (0.8, 0, 1),
         (0.6, 1, 0),
     ]
-    assert [one.picture.unique().tolist() for one in tested.mistakes] == [[1.0], [3.0]]
+    assert [one.picture.unique().tolist() for one in findings.mistakes] == [[1.0], [3.0]]
     # each confidence is alone in its bin: |1 − 0.9|, |0 − 0.8|, |1 − 0.7|, |0 − 0.6|
-    assert abs(tested.calibration_error - (0.1 + 0.8 + 0.3 + 0.6) / 4) < 1e-6
+    assert abs(findings.calibration_error - (0.1 + 0.8 + 0.3 + 0.6) / 4) < 1e-6
     record.reset()
     record.update(pictures[:1], logits_of([[0.9, 0.1]]), torch.tensor([0]))
     assert record.result().mistakes == [] and record.result().confusion.sum() == 1
 
 
 def test_the_most_confident_mistakes_are_kept():
-    record = TestRecord(2)
+    record = Examination(2)
     for confidence in torch.linspace(0.5, 1, 42)[1:-1][torch.randperm(40)]:
         chances = torch.stack((confidence, 1 - confidence))[None]
         record.update(torch.zeros(1, 1, 2, 2), chances.log(), torch.tensor([1]))

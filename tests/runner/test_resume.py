@@ -1,0 +1,164 @@
+"""Runs go on where they stood, as they began, one process in a folder."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from gsa.runner import ConfigError, train
+from gsa.runner._resume import finished_report
+from gsa.training import Stopped
+from tests.runner.faults import act_in
+from tests.runner.test_run import DROPOUT, outcome
+
+
+def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
+    options = (*DROPOUT, "trainer.max_epochs=2", "ckpt_path=auto")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        act_in(patch, 1, 0, lambda module: os.kill(os.getpid(), signal.SIGTERM))
+        train(small(*options))
+    assert "starting anew" in capsys.readouterr().out
+    metrics, _ = train(small(*options))
+    assert "going on from" in capsys.readouterr().out
+    checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    written = checkpoint.stat().st_mtime_ns
+    again, objects = train(small(*options))
+    assert "finished already" in capsys.readouterr().out and again == metrics
+    assert checkpoint.stat().st_mtime_ns == written and objects["report"]["epochs"] == 2
+    with pytest.raises(ValueError, match=r"other values of trainer.max_epochs: choose another folder"):
+        train(small(*DROPOUT, "trainer.max_epochs=3", "ckpt_path=auto"))
+
+
+def test_auto_passes_over_damage_and_says_so(small, tmp_path, capsys):
+    options = ("trainer.max_epochs=2", "ckpt_path=auto")
+    train(small(*options))
+    folder = tmp_path / "run"
+    (folder / "report.json").unlink()
+    last = folder / "checkpoints" / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:-1000])
+    train(small(*options))
+    text = capsys.readouterr().out
+    assert "passed over" in text and "last.ckpt is not a whole checkpoint" in text and "going on from" in text
+    assert json.loads((folder / "report.json").read_text())["epochs"] == 2
+
+
+def test_auto_does_not_begin_anew_over_damage(small, tmp_path):
+    train(small("trainer.max_epochs=1"))
+    (tmp_path / "run" / "report.json").unlink()
+    for file in (tmp_path / "run" / "checkpoints").iterdir():
+        file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(ConfigError, match="no checkpoint of the run in .* is whole"):
+        train(small("trainer.max_epochs=1", "ckpt_path=auto"))
+
+
+def test_auto_refuses_the_checkpoint_of_another_run(small, tmp_path):
+    train(small("trainer.max_epochs=1"))
+    with pytest.raises(ConfigError, match=r"other values of optimizer\.lr"):
+        train(small("trainer.max_epochs=1", "optimizer.lr=0.5", "ckpt_path=auto"))
+    (tmp_path / "run" / "report.json").unlink()  # it had not finished
+    (tmp_path / "run" / "config.yaml").unlink()
+    with pytest.raises(ConfigError, match=r"other values of data.seed, seed"):
+        train(small("trainer.max_epochs=1", "seed=3", "ckpt_path=auto"))
+
+
+def test_auto_does_not_take_the_report_of_the_run_before(small, tmp_path):
+    train(small("trainer.max_epochs=1"))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
+        act_in(patch, 0, 1, lambda module: {}["planted"])
+        train(small("trainer.max_epochs=1", "seed=3"))
+    assert not (tmp_path / "run" / "report.json").exists()
+
+
+REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as earlier versions have written it
+
+
+@pytest.mark.parametrize("changed", [
+    "data.num_workers=1", "data.root=elsewhere", "objective=test/accuracy", "trainer.enable_progress_bar=true",
+    "logger=csv", "data.eval_batch_size=7",
+])  # fmt: skip
+def test_auto_goes_on_whatever_changes_neither_weights_nor_metrics(configure, tmp_path, changed):
+    """Planted: a key that does change them."""
+    (tmp_path / "run").mkdir()
+    config = configure("model=rotmnist_z2_sa", "ckpt_path=auto")
+    (tmp_path / "run" / "config.yaml").write_text(OmegaConf.to_yaml(config, resolve=True))
+    (tmp_path / "run" / "report.json").write_text(json.dumps(REPORT))
+    assert finished_report(configure("model=rotmnist_z2_sa", "ckpt_path=auto", changed)) == REPORT
+    with pytest.raises(ConfigError, match=r"data\.split_seed"):
+        finished_report(configure("model=rotmnist_z2_sa", "ckpt_path=auto", "data.split_seed=3"))
+
+
+@pytest.mark.parametrize("field, value", [("group", "Z2M"), ("num_heads", 2), ("neighbourhood", 5), ("form", "summed")])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_path, field, value, training):
+    train(small("trainer.max_epochs=1", folder="first"))
+    path = tmp_path / "first" / "checkpoints" / "last.ckpt"
+    with pytest.raises(ValueError, match=rf"another network; .* {field} \(.* there, {value!r} here\)"):
+        train(small(f"model.{field}={value}", f"ckpt_path='{path}'", f"train={training}".lower(), folder="second"))
+
+
+@pytest.mark.parametrize("changed, key", [
+    ("seed=3", "seed"), ("optimizer.lr=0.5", "optimizer.lr"), ("ema=null", "ema"),
+    ("data.batch_size=8", "data.batch_size"),
+])  # fmt: skip
+def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
+    train(small("trainer.max_epochs=1"))
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    with pytest.raises(ConfigError, match=rf"trained with other values: .*{key} \("):
+        train(small("trainer.max_epochs=1", f"ckpt_path='{last}'", changed))
+    train(small("trainer.max_epochs=3", f"ckpt_path='{last}'", "train=false", changed))  # testing changes nothing
+
+
+def test_a_folder_that_has_moved_is_still_the_same_run(small, tmp_path, capsys):
+    train(small("trainer.max_epochs=1"))
+    (tmp_path / "run").rename(tmp_path / "moved")
+    train(small("trainer.max_epochs=1", "ckpt_path=auto", folder="moved"))
+    assert "finished already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("how", ["moved", "copied", "elsewhere"])
+def test_a_run_goes_on_in_another_folder(small, tmp_path, how):
+    """The best epoch is one of before the move, as no later one is validated on anything that it gets right."""
+    options = (*DROPOUT, "trainer.max_epochs=3")
+    whole = train(small(*options, folder="whole"))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        act_in(patch, 2, 1, lambda module: os.kill(os.getpid(), signal.SIGTERM))
+        train(small(*options))
+    old, new = tmp_path / "run", tmp_path / "new"
+    last = old / "checkpoints" / "last.ckpt"
+    if how != "elsewhere":
+        shutil.copytree(old, new)
+        last = new / "checkpoints" / "last.ckpt"
+    if how == "moved":
+        shutil.rmtree(old)
+    metrics, objects = train(small(*options, f"ckpt_path='{last}'", folder="new"))
+    assert metrics == whole[0] and outcome(objects)[1] == outcome(whole[1])[1]
+    best = objects["trainer"].checkpoint_callbacks[0]
+    assert best.monitor and Path(best.best_model_path) == new / "checkpoints" / "best.ckpt"
+    if how != "moved":
+        assert (old / "checkpoints" / "best.ckpt").exists()
+
+
+def test_one_process_works_in_a_folder(small, tmp_path):
+    """Planted: once the owner has died, although what it has started lives on."""
+    (tmp_path / "run").mkdir()
+    owner = subprocess.Popen(
+        [sys.executable, "-c", "import os, sys, time; from pathlib import Path; from gsa.runner._folder import held\n"
+         "with held(Path(sys.argv[1])):\n os.fork(); print('held', flush=True); time.sleep(60)", tmp_path / "run"],
+        stdout=subprocess.PIPE, process_group=0,
+    )  # fmt: skip
+    try:
+        assert owner.stdout.readline() == b"held\n"
+        with pytest.raises(ConfigError, match=rf"another process \({owner.pid} on .*\) is at work on the run in .*run"):
+            train(small("trainer.max_epochs=1"))
+        owner.kill()
+        owner.wait()
+        train(small("trainer.max_epochs=1"))
+    finally:
+        os.killpg(owner.pid, signal.SIGKILL)
+        owner.stdout.close()

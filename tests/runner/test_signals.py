@@ -1,0 +1,100 @@
+"""Runs that are told to stop save themselves, and end as if they had not been stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import gsa
+from gsa.runner import train
+from gsa.saved import read_checkpoint
+from gsa.training import Stopped
+from tests.runner.faults import act_in
+from tests.runner.test_run import DROPOUT, outcome
+
+ROOT = Path(gsa.__file__).parent.parent
+
+
+HALVES = ("trainer.accumulate_grad_batches=2",)
+
+
+# When it is told (part, epoch, batch), the steps it then saves after, other options, and by which signal.
+@pytest.mark.parametrize("part, epoch, index, steps, extra, number", [
+    ("training", 1, 1, 6, (), signal.SIGINT),
+    ("training", 1, 1, 6, ("data.num_workers=2",), signal.SIGTERM),
+    ("training", 1, 0, 3, HALVES, signal.SIGTERM),  # with the second half of the step
+    ("training", 0, 3, 4, (), signal.SIGTERM),  # the last batch: after the validation
+    ("training", 0, 0, 1, ("trainer.limit_train_batches=1",), signal.SIGTERM),  # a single batch an epoch
+    ("validation", 0, 1, 4, ("data.num_workers=2",), signal.SIGINT),
+    ("validation", 1, 1, 8, (), signal.SIGTERM),  # of the last epoch
+])  # fmt: skip
+def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, part, epoch, index, steps, extra, number):
+    options = (*DROPOUT, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]", *extra)
+    start = time.monotonic()
+    weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])
+    before = signal.getsignal(number)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped) as stopped:
+        act_in(patch, epoch, index, lambda module: os.kill(os.getpid(), number), part)
+        train(small(*options, folder="parts"))
+    assert stopped.value.code == 128 + number and signal.getsignal(number) == before
+    last = stopped.value.checkpoint
+    assert read_checkpoint(last)["global_step"] == steps
+    torch.manual_seed(99)
+    _, resumed_run = train(small(*options, f"ckpt_path='{last}'", folder="parts"))
+    resumed, rows_too, accuracy_too = outcome(resumed_run)
+    assert [name for name in weights if not torch.equal(resumed[name], weights[name])] == []
+    assert accuracy_too == accuracy
+    assert rows_too == rows  # train metrics are those of the whole epoch that was cut in two
+    assert 0 < resumed_run["report"]["train_seconds"] < time.monotonic() - start
+
+
+# Where a run is told to stop, whether a checkpoint of it is on disk then, and by which signal.
+@pytest.mark.parametrize("place, saved, number", [
+    ("gsa.data.PictureDataModule.setup", False, signal.SIGTERM),
+    ("gsa.training.Classifier.validation_step", False, signal.SIGTERM),  # the sanity check
+    ("gsa.training.Classifier.test_step", True, signal.SIGINT),
+    ("gsa.runner._run.describe", True, signal.SIGTERM),
+])  # fmt: skip
+def test_a_run_may_be_told_to_stop_at_any_place(small, place, saved, number):
+    options = (*DROPOUT, "+trainer.num_sanity_val_steps=1")
+    whole = outcome(train(small(*options, folder="whole"))[1])
+    before = signal.getsignal(number)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped) as stopped:
+        patch.setattr(place, lambda *_, **__: signal.raise_signal(number))
+        train(small(*options, folder="parts"))
+    assert stopped.value.code == 128 + number and signal.getsignal(number) == before
+    assert (stopped.value.checkpoint is not None) == saved
+    assert not (Path(small(folder="parts").output_dir) / "report.json").exists()
+    weights, rows, accuracy = outcome(train(small(*options, "ckpt_path=auto", folder="parts"))[1])
+    assert (rows, accuracy) == whole[1:] and all(torch.equal(weights[name], whole[0][name]) for name in weights)
+
+
+def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py"), "model=digits_z2_sa", "callbacks=quiet", "report=false",
+               "trainer.accelerator=cpu", f"hydra.run.dir={tmp_path / 'run'}"]  # fmt: skip
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    text = process.communicate()[0].decode()
+    assert process.returncode == 143
+    assert "stopped by SIGTERM; the same command goes on with  ckpt_path=" in text and "Traceback" not in text
+
+
+def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
+    def interrupt_twice(module):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped, match="SIGINT before anything was saved"):
+        act_in(patch, 0, 1, interrupt_twice)
+        train(small("trainer.max_epochs=1"))
+    assert signal.getsignal(signal.SIGINT) == before
+    assert not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists()  # it did not wait for the step
