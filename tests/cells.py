@@ -1,4 +1,10 @@
-"""Small coloured pictures in folders, as somebody's own: cells of four classes, turned, of mixed sizes and formats."""
+"""Small coloured pictures in folders, as somebody's own: cells of four classes, turned, of mixed sizes and formats.
+
+    python -m tests.cells path/to/pictures
+"""
+
+import sys
+from pathlib import Path
 
 import numpy
 from PIL import Image, ImageDraw
@@ -40,3 +46,7 @@ def _cell(form, unit, angle):
         box = [(12 + side) * unit for side in (-across, -along, across, along)]
         draw.ellipse(box, fill=0 if form == "rings" else 255, outline=255, width=max(round(2 * unit), 1))
     return mask.rotate(angle, Image.Resampling.BILINEAR)
+
+
+if __name__ == "__main__":
+    write_cells(Path(sys.argv[1]))
