@@ -1,4 +1,4 @@
-"""Networks on the Hugging Face Hub; needs `pip install huggingface_hub`."""
+"""Networks on the Hugging Face Hub; needs `pip install "gsa-nets[hub]"`."""
 
 import os
 import warnings

@@ -1,6 +1,6 @@
 """Small coloured pictures in folders, as somebody's own: cells of four classes, turned, of mixed sizes and formats.
 
-    python -m tests.cells path/to/pictures
+python -m tests.cells path/to/pictures
 """
 
 import sys

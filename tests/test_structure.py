@@ -18,6 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Each part may import from these parts of the package, and from itself.
 ARROWS = {
     "_checks": set(),
+    "_extras": set(),
     "_kept": {"files"},
     "_nearest": set(),
     "_with_torch": {"ops"},
@@ -29,14 +30,14 @@ ARROWS = {
     "encodings": {"groups"},
     "symmetry": {"groups"},
     "nn": {"_checks", "groups", "encodings", "ops"},
-    "models": {"_version", "_checks", "_nearest", "files", "groups", "encodings", "nn"},
+    "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "saved": {"_version", "files", "models"},
+    "saved": {"_version", "_extras", "files", "models", "ops"},
     "training": {"files", "saved"},  # networks and data are injected
-    "report": {"_version", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_kept", "_nearest", "files", "models", "saved", "training", "report"},
+    "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
+    "runner": {"_extras", "_kept", "_nearest", "files", "models", "saved", "training", "report"},
     "hub": {"_version", "files", "models", "saved"},
-    "cli": {"__init__", "_kept", "files", "groups", "models", "saved", "symmetry", "report", "runner"},
+    "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"_version", "_with_torch", "groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import gsa
+from gsa._extras import not_installed
 
 __all__ = ["main"]
 
@@ -37,7 +38,10 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on: gsa list | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, OSError, ModuleNotFoundError) as error:
+    except ModuleNotFoundError as error:
+        print(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}", file=sys.stderr)
+        return 2
+    except (ValueError, OSError) as error:
         print(f"gsa: {error}", file=sys.stderr)
         return 2
 
@@ -63,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
-    export.add_argument("--program", action="store_true", help="a torch.export program as well")
+    export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
+    export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
+    export.add_argument("--onnx", action="store_true", help="model.onnx too")
     dashboard.add_argument("project", metavar="ENTITY/PROJECT")
 
     trained = "folder of a run, checkpoint, export, or a network that comes trained"

@@ -9,6 +9,6 @@ __all__ = ["run"]
 
 def run(options: Namespace) -> int:
     """Weights as safetensors and the configuration beside them."""
-    for file in export(read(options.checkpoint), options.to, options.program):
+    for file in export(read(options.checkpoint), options.to, options.program, options.plain, options.onnx):
         print(file)
     return 0

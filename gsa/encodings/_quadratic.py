@@ -116,6 +116,8 @@ class QuadraticEncoding(Encoding):
             offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices)).to(precise)
             distance = offsets - self.offset.to(precise)[:, None, None, None]  # [E, |H|, U, V, 2]
             spatial = -self.sharpness.to(precise)[:, None, None, None] * distance.square().sum(-1)
+            if not self.preference.numel():  # one key pose
+                return spatial[:, :, None]
             pose = torch.einsum("ec,pmc->epm", self.preference.to(precise), self._poses(self.group.order).to(precise))
             return spatial[:, :, None] + pose[..., None, None]
 

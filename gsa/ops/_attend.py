@@ -8,6 +8,7 @@ from torch import Tensor, library
 from gsa.ops import _registry
 from gsa.ops._call import Call, Gradients
 from gsa.ops._memory import noting_memory
+from gsa.ops._plain import attend_plainly
 from gsa.ops._validation import check, check_centre, is_regular
 from gsa.ops.impl import reference
 from gsa.ops.impl._layout import channels_first, empty_channels_first
@@ -58,6 +59,8 @@ def attend(
     if seed is None:
         seed = _draw_seed(query.device, dropout)
     call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout))
+    if torch.onnx.is_in_onnx_export():
+        return attend_plainly(call)
     name, reason = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
         name = backend or "auto"  # chosen where the program runs

@@ -1,7 +1,8 @@
-"""A wandb workspace for our runs; saving it needs an account, and `pip install wandb-workspaces`."""
+"""A wandb workspace for our runs; saving it needs an account, and `pip install "gsa-nets[dashboard]"`."""
 
 from typing import Any
 
+from gsa._extras import not_installed
 from gsa.report._gallery import GALLERY
 
 __all__ = ["dashboard"]
@@ -24,7 +25,7 @@ def dashboard(entity: str, project: str) -> Any:
         import wandb_workspaces.reports.v2 as panels
         import wandb_workspaces.workspaces as workspaces
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError("a dashboard needs wandb-workspaces: pip install wandb-workspaces") from error
+        raise not_installed("wandb-workspaces", "dashboard") from error
 
     def curve(metric: str) -> Any:
         return panels.LinePlot(title=metric, x="trainer/global_step", y=[metric], groupby="group")

@@ -12,6 +12,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from gsa._extras import not_installed
 from gsa._nearest import nearest
 from gsa.runner._keys import every_key, flat
 
@@ -33,7 +34,7 @@ def explained(error: Exception) -> str:
         missing = error.missing_cfg_file
         for plugin, extra in _PLUGINS.items():
             if missing.startswith(f"hydra/{plugin}"):
-                return f'{missing} is a plugin of Hydra that is not installed: pip install "gsa[{extra}]"'
+                return f"{not_installed(f'{missing} is a plugin of Hydra that', extra)}"
         return f"{str(error).splitlines()[0]}{nearest(missing, error.options or _choices())}"
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
 

@@ -60,7 +60,7 @@ def test_quiet_says_nothing_between_the_announcement_and_the_report(tmp_path):
 ])  # fmt: skip
 def test_a_plugin_that_is_missing_names_our_extra(plugin, extra):
     said = explained(MissingConfigException("not found", f"hydra/{plugin}", ["hydra/launcher/basic"]))
-    assert f"hydra/{plugin} is" in said and f'not installed: pip install "gsa[{extra}]"' in said
+    assert f"hydra/{plugin} is" in said and f'not installed: pip install "gsa-nets[{extra}]"' in said
     assert "basic" in explained(MissingConfigException("not found", "hydra/launcher/basik", ["hydra/launcher/basic"]))
 
 

@@ -1,0 +1,66 @@
+"""The op in PyTorch's own operators, for programs that run where gsa is not: ONNX, and `gsa export --plain`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+
+from gsa.ops._call import Call
+
+__all__ = ["attend_plainly", "without_our_op"]
+
+
+def without_our_op(program: ExportedProgram) -> ExportedProgram:
+    """The same program in PyTorch's own operators, slower and larger: `attend_plainly` in place of `gsa.ops.attend`."""
+
+    def plainly(*arguments: Any) -> Tensor:
+        return attend_plainly(Call(*arguments[:-1]))
+
+    return program.run_decompositions({torch.ops.gsa.attend.default: plainly})
+
+
+def attend_plainly(call: Call) -> Tensor:
+    """What `gsa.ops.attend` returns, as one matrix product for every pixel: for any batch, and without dropout.
+
+    The N = min(U · V, H · W) pixels that every pixel may see are gathered, and the scores written out:
+    B · heads · H · W · N · M · (d + P) numbers in the regular form, P · Q of them for each key in the summed one.
+    """
+    query, spatial, window = call.query, call.spatial, call.window
+    height, width, head_dim = query.shape[-3:]
+    position, pixel, visible = _window(height, width, window)
+    keys, values = (x.flatten(3, 4)[:, :, :, pixel].permute(0, 1, 3, 4, 2, 5, 6) for x in (call.key, call.value))
+    asked = query.permute(0, 1, 3, 4, 2, 5)  # [B, E, H, W, Q, d]
+    scores = (asked @ keys.flatten(4, 5).mT).unflatten(-1, keys.shape[4:6])  # [B, E, H, W, Q, M, N]
+    scores = scores + torch.einsum("beyxqd,qmd->beyxqm", asked, call.pose).unsqueeze(-1)
+    places = spatial.flatten(1, 2)[:, position]  # [P, H, W, N, d]
+    if call.regular:
+        scores = scores + torch.einsum("beyxpd,pyxnd->beyxpn", asked, places).unsqueeze(-2)
+    else:
+        of_places = torch.einsum("beyxqd,pyxnd->beyxpqn", asked, places).unsqueeze(-2)
+        scores = scores.unsqueeze(4) + of_places  # [B, E, H, W, P, Q, M, N]
+    scores = (scores / head_dim**0.5).masked_fill(
+        ~visible.view(height, width, *[1] * (scores.ndim - 5), -1), -torch.inf
+    )
+    attention = scores.flatten(-2).softmax(-1)  # over poses and pixels together
+    if not call.regular:
+        attention = attention.sum(5)
+    return (attention @ values.flatten(4, 5)).permute(0, 1, 4, 2, 3, 5)
+
+
+def _window(height: int, width: int, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """For every pixel and each of the N pixels it may see: their relative position as an index of the flat window, the
+    index of the pixel seen, and whether it is in the window and in the picture; [H, W, N] each."""
+    rows, columns = window.shape
+    here = torch.arange(height, device=window.device)[:, None, None], torch.arange(width, device=window.device)[:, None]
+    if window.numel() <= height * width:
+        position = torch.arange(window.numel(), device=window.device)
+        row, column = here[0] + position // columns - rows // 2, here[1] + position % columns - columns // 2
+    else:
+        pixel = torch.arange(height * width, device=window.device)
+        row, column = pixel // width, pixel % width
+    down, right = row - here[0] + rows // 2, column - here[1] + columns // 2
+    visible = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    visible = visible & (down >= 0) & (down < rows) & (right >= 0) & (right < columns)
+    position, pixel = (down * columns + right).where(visible, 0), (row * width + column).where(visible, 0)
+    return position, pixel, visible & window.flatten()[position]

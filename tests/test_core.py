@@ -1,0 +1,62 @@
+"""What `pip install gsa-nets` brings is enough for layers, networks, trained weights, exports, first commands."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gsa
+
+ROOT = Path(gsa.__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MODULES = {"hydra-core": "hydra", "scikit-learn": "sklearn", "Pillow": "PIL", "PyYAML": "yaml", "filelock": None}
+WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+class Others:
+    def find_spec(self, name, path=None, target=None):
+        return None if name.split(".")[0] in {missing!r} else PathFinder.find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Others()
+"""
+
+
+def with_the_core_alone(code: str, folder: Path) -> subprocess.CompletedProcess:
+    """Run code where nothing can be imported that the extra `train` brings (filelock comes with torch)."""
+    names = [re.match(r"[\w.-]+", line)[0] for line in PROJECT["optional-dependencies"]["train"]]
+    missing = {MODULES.get(name, name.replace("-", "_")) for name in names}
+    code = WITHOUT.format(missing=missing) + code
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+
+
+LIBRARY = f"""
+import torch, gsa
+images = torch.rand(2, 3, 12, 12)
+lifting = gsa.nn.LiftingSelfAttention(gsa.group("R4"), in_channels=3, out_channels=8)
+gsa.symmetry.assert_equivariant(lifting, images, gsa.group("R4"))
+gsa.nn.replace_convolutions(torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, padding=1)), gsa.group("R4"))(images)
+assert gsa.create_model("digits_gsa", pretrained=True).eval()(images[:, :1]).shape == (2, 10)
+for place in ("run", "export"):
+    gsa.load({str(ROOT / "tests/golden/frozen")!r} + "/" + place)(images[:, :1])
+gsa.saved.export(gsa.saved.read("digits_gsa"), "there")
+from gsa import cli
+assert cli.main(["list"]) == 0 and cli.main(["check", "--checkpoint", "there"]) == 0
+assert cli.main(["predict", "a.png"]) == 2
+"""
+
+
+def test_layers_networks_weights_and_exports_need_the_core_alone(tmp_path):
+    done = with_the_core_alone(LIBRARY, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'rotmnist_vit: torchvision is not installed: pip install "gsa-nets[train]"' in done.stderr
+    assert 'gsa: PIL is not installed: pip install "gsa-nets[train]"' in done.stderr
+    assert "rotmnist_gsa" in done.stdout and "rotmnist_vit" not in done.stdout
+
+
+@pytest.mark.parametrize("code", ["import gsa.runner", "import lightning"])  # the second is planted
+def test_what_trains_is_missing_and_said_to_be(tmp_path, code):
+    done = with_the_core_alone(code, tmp_path)
+    assert done.returncode == 1 and "ModuleNotFoundError" in done.stderr
+    assert ('hydra is not installed: pip install "gsa-nets[train]"' in done.stderr) == (code == "import gsa.runner")
