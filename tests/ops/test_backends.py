@@ -73,7 +73,7 @@ def test_gradcheck_to_second_order(backend, poses):
         return ops.attend(*five, window, form=form, dropout=0.3, seed=torch.tensor(5), backend=backend)
 
     assert torch.autograd.gradcheck(function, five)
-    assert torch.autograd.gradgradcheck(function, five)
+    assert torch.autograd.gradgradcheck(function, five, fast_mode=True)  # along random directions
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, in its check
