@@ -1,15 +1,29 @@
-"""What a figure was measured on."""
+"""What a figure was measured on, and where it is written: outputs/benchmarks, or benchmarks/results with --record."""
 
+import argparse
 import platform
+import sys
 from pathlib import Path
 
 import torch
 
 import gsa
 
-__all__ = ["describe", "save"]
+__all__ = ["add_record", "describe", "results", "save"]
 
-RESULTS = Path(__file__).parent / "results"
+_KEPT = Path(__file__).parent / "results"
+
+
+def add_record(parser: argparse.ArgumentParser) -> None:
+    """The option that every benchmark has."""
+    parser.add_argument("--record", action="store_true", help="into benchmarks/results, not outputs/benchmarks")
+
+
+def results() -> Path:
+    """Where this command writes."""
+    folder = _KEPT if "--record" in sys.argv else Path("outputs/benchmarks")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def describe() -> dict[str, str]:
@@ -30,9 +44,9 @@ def describe() -> dict[str, str]:
 
 
 def save(name: str, command: str, body: str) -> Path:
-    """Write a table to benchmarks/results, headed by its command and the machine."""
+    """Write a table, headed by its command and the machine."""
     machine = ", ".join(f"{key} {value}" for key, value in describe().items())
-    path = RESULTS / f"{name}.md"
-    path.parent.mkdir(exist_ok=True)
+    path = results() / f"{name}.md"
     path.write_text(f"`{command}`\n\n{machine}\n\n{body}\n")
+    print(path)
     return path

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from _machine import RESULTS, describe, save
+from _machine import add_record, describe, results, save
 from published import LONG, PUBLISHED, QUICK
 from table import spread
 
@@ -237,7 +237,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
     axis.xaxis.get_major_locator().set_params(integer=True)
     axis.grid(alpha=0.3)
     figure.legend(loc="outside lower center", fontsize="small")
-    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+    figure.savefig(results() / f"{name}.png", dpi=110)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -257,13 +257,14 @@ def main(options: argparse.Namespace) -> None:
     print(text)
     save(name, " ".join(["python benchmarks/accuracy.py", *sys.argv[1:]]), text)
     data = {"command": sys.argv[1:], "machine": describe(), "rates": rates, "reports": reports}
-    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1))
+    (results() / f"{name}.json").write_text(json.dumps(data, indent=1))
     draw(reports, name)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """The command line, with what follows -- as `overrides`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("--table", choices=tuple(PUBLISHED), default="rotmnist")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="some of the table's, such as r4_sa")
     parser.add_argument("--seeds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Seconds of processor time until a command has answered:  python benchmarks/command_line.py [--save]
+"""Seconds of processor time until a command has answered:  python benchmarks/command_line.py [--record]
 
 Each is run once to fill the caches of the disk and of the presets, then `--repeats` times; the median counts.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from _machine import save
+from _machine import add_record, save
 
 TRAIN = [sys.executable, str(Path(__file__).parent.parent / "train.py")]
 GSA = [sys.executable, "-m", "gsa.cli"]
@@ -50,10 +50,9 @@ def table(repeats: int) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
+    add_record(parser)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help="into benchmarks/results")
     options = parser.parse_args()
     found = table(options.repeats)
     print(found)
-    if options.save:
-        print(save("command_line", " ".join(["python benchmarks/command_line.py", *sys.argv[1:]]), found))
+    save("command_line", " ".join(["python benchmarks/command_line.py", *sys.argv[1:]]), found)

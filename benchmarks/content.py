@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import torch
-from _machine import save
+from _machine import add_record, save
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import nn
@@ -58,5 +58,6 @@ def main(folders: list[Path]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("folders", type=Path, nargs="+", metavar="RUN")
     main(parser.parse_args().folders)

@@ -14,7 +14,7 @@ from functools import partial
 from tempfile import TemporaryDirectory
 
 import lightning
-from _machine import save
+from _machine import add_record, save
 from lightning.pytorch.callbacks import ModelCheckpoint
 from table import spread
 from torch import nn
@@ -83,6 +83,7 @@ def main(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--rate", type=float, default=0.004)

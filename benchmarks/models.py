@@ -7,7 +7,7 @@
 
 A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
 process for the memory, which is the growth of the peak over the process with everything imported. On a GPU the time of
-an epoch of 10 000 pictures, resident on it, is given as well. Results go to benchmarks/results.
+an epoch of 10 000 pictures, resident on it, is given as well. Results go to outputs/benchmarks.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from dataclasses import asdict
 
 import torch
 import torch.nn.functional as F
-from _machine import RESULTS, describe, save
+from _machine import add_record, describe, results, save
 from _measure import memory_growth, side_by_side
 from direct import everywhere
 
@@ -168,11 +168,12 @@ def main(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     head = f"RotMNIST networks on 28×28 pictures, dropout 0.1, float32; median of {options.repeats}.\n\n"
     save(name.lower(), command, head + markdown(rows))
     data = {"command": command, "machine": describe(), "rows": rows}
-    (RESULTS / f"{name.lower()}.json").write_text(json.dumps(data, indent=1))
+    (results() / f"{name.lower()}.json").write_text(json.dumps(data, indent=1))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("--group", default="R4")
     parser.add_argument("--form", default="summed", choices=gsa.ops.FORMS)
     parser.add_argument("--window", default="5", help="odd number of pixels, or global")

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 
 import direct
 import torch
-from _machine import RESULTS, describe, save
+from _machine import add_record, describe, results, save
 from _measure import machine_peaks, memory_growth, side_by_side, slope
 
 import gsa
@@ -208,7 +208,7 @@ def draw(rows: list[dict], name: str) -> None:
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].legend()
-    figure.savefig(RESULTS / f"{name}.png", dpi=110)
+    figure.savefig(results() / f"{name}.png", dpi=110)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -227,7 +227,7 @@ def main(options: argparse.Namespace) -> None:
     command = " ".join(["python benchmarks/ops.py", *sys.argv[1:]])
     print(markdown(rows))
     save(name, command, head + markdown(rows))
-    (RESULTS / f"{name}.json").write_text(
+    (results() / f"{name}.json").write_text(
         json.dumps({"command": command, "machine": describe(), "rows": rows}, indent=1)
     )
     if "poses" in chosen:
@@ -236,6 +236,7 @@ def main(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("--sweep", choices=tuple(SWEEPS))
     parser.add_argument("--form", default="summed", choices=gsa.ops.FORMS)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

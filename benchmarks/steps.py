@@ -5,7 +5,7 @@
 
 A step is forward, backward and Adam, in float32 on the CPU. Each case runs in a process of its own; the memory is the
 growth of its peak over the process with everything imported. Seconds of the clock are those of an idle machine only;
-seconds of processors, all threads together, hold on a busy one too. Results go to benchmarks/results.
+seconds of processors, all threads together, hold on a busy one too. Results go to outputs/benchmarks.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from _machine import save
+from _machine import add_record, save
 
 import gsa
 
@@ -67,6 +67,7 @@ def main(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("name", nargs="?", help="a network; the cases above when left out")
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--batch", type=int, default=8)

@@ -10,8 +10,11 @@ The error at a depth is ‖Φ(L_g x) − L_g Φ(x)‖ / ‖Φ(x)‖ inside the l
 relative change. A group without the angle has no pose to go to: there L_g moves the pixels and leaves the poses.
 """
 
+import argparse
+import sys
+
 import torch
-from _machine import save
+from _machine import add_record, save
 from torch import Tensor, nn
 
 import gsa
@@ -103,8 +106,11 @@ def main() -> None:
             lines.append(f"| {depth} | " + " | ".join(f"{column[depth]:.1e}" for column in columns) + " |")
     table = "\n".join(lines)
     print(table)
-    save("symmetry", "python benchmarks/symmetry.py", table)
+    save("symmetry", " ".join(["python benchmarks/symmetry.py", *sys.argv[1:]]), table)
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
+    parser.parse_args()
     main()

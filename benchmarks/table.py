@@ -9,7 +9,7 @@ import json
 import statistics
 from pathlib import Path
 
-from _machine import save
+from _machine import add_record, save
 
 COLUMNS = (
     "network",
@@ -70,8 +70,9 @@ def spread(shares: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_record(parser)
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--save", metavar="NAME", help="also write benchmarks/results/NAME.md")
+    parser.add_argument("--save", metavar="NAME", help="also write NAME.md")
     options = parser.parse_args()
     try:
         text = table(reports(options.folders))

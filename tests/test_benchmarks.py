@@ -94,7 +94,7 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
         return [run for run in runs if run.folder.name == "search_0.03"]  # too fast for all
 
     monkeypatch.setattr(accuracy, "finish", finish)
-    monkeypatch.setattr(accuracy, "RESULTS", tmp_path)
+    monkeypatch.setattr(accuracy, "results", lambda: tmp_path)
     monkeypatch.setattr(accuracy, "save", lambda name, command, text: (tmp_path / f"{name}.md").write_text(text))
     accuracy.main(options_of("--quick", "--rows", "z2_sa", "r4_sa", "--folder", str(tmp_path / "runs")))
     searches = [run for run in started if "test=false" in run.overrides]

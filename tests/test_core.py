@@ -12,7 +12,14 @@ import gsa
 
 ROOT = Path(gsa.__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MODULES = {"hydra-core": "hydra", "scikit-learn": "sklearn", "Pillow": "PIL", "PyYAML": "yaml", "filelock": None}
+MODULES = {
+    "hydra-core": "hydra",
+    "scikit-learn": "sklearn",
+    "Pillow": "PIL",
+    "PyYAML": "yaml",
+    "filelock": None,
+    "python-dotenv": "dotenv",
+}
 WITHOUT = """
 import sys
 from importlib.machinery import PathFinder

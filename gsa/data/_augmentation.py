@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -31,7 +32,17 @@ def _crops(picture: Tensor, random: numpy.random.Generator) -> Tensor:
     return padded[:, most[0] - down :, most[1] - right :][:, :height, :width]
 
 
-AUGMENTATIONS = {"turns": _turns, "flips": _flips, "crops": _crops}
+def _randaugment(picture: Tensor, random: numpy.random.Generator) -> Tensor:
+    """Two changes of colour or form (Cubuk et al. 2020), torchvision's; forms bilinear, zeros from outside."""
+    from torchvision.transforms.v2 import InterpolationMode, RandAugment
+
+    with torch.random.fork_rng(devices=[]):  # which torchvision draws from
+        torch.manual_seed(int(random.integers(2**63)))
+        changed: Tensor = RandAugment(interpolation=InterpolationMode.BILINEAR)(picture)
+    return changed.clamp(0, 1)
+
+
+AUGMENTATIONS = {"turns": _turns, "flips": _flips, "crops": _crops, "randaugment": _randaugment}
 
 
 def augment(picture: Tensor, names: Sequence[str], random: numpy.random.Generator) -> Tensor:

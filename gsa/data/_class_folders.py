@@ -31,6 +31,11 @@ class PictureFiles(Dataset):
     def __init__(self, files: Files, size: int) -> None:
         self.files, self.size = files, size
 
+    @property
+    def labels(self) -> list[int]:
+        """Of every file."""
+        return [label for _, label in self.files]
+
     @classmethod
     def of_folder(cls, folder: Path, classes: Sequence[str], size: int) -> "PictureFiles":
         """The files at folder/<class>/** whose names end as pictures' do, in the order of their names.

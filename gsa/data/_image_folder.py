@@ -123,9 +123,8 @@ class ImageFolderDataModule(PictureDataModule):
         return PictureFiles.of_folder(folder, classes, self.image_size)
 
     def _dealt_out(self, files: PictureFiles, classes: Sequence[str]) -> dict[str, LabelledPictures]:
-        labels = [label for _, label in files.files]
         shares = self.test_share, (1 - self.test_share) * self.val_share
-        test, val, train = stratified(labels, shares, self.split_seed, classes.__getitem__)
+        test, val, train = stratified(files.labels, shares, self.split_seed, classes.__getitem__)
         return {"train": Subset(files, train), "val": Subset(files, val), "test": Subset(files, test)}
 
     def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:

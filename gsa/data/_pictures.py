@@ -1,19 +1,20 @@
 """What every data module shares: three disjoint parts, their order, their augmentation, their checks."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import lightning
 import numpy
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._order import EpochOrder
 from gsa.data._parts import check_parts
 
-__all__ = ["EpochOrder", "LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
+__all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
 
 
 class LabelledPictures(Protocol):
@@ -41,7 +42,8 @@ class PictureDataModule(lightning.LightningDataModule):
     Args:
         batch_size: pictures a training step.
         seed: of the order and the augmentation of training pictures.
-        augmentation: names out of "turns" (any angle), "flips" (left–right), "crops" (shifted by up to an eighth).
+        augmentation: names out of "turns" (any angle), "flips" (left–right), "crops" (shifted by up to an eighth),
+            "randaugment" (two changes of colour or form).
         num_workers: processes that load pictures.
         eval_batch_size: pictures at a time in validation and test; the larger of batch_size and 100 when None.
 
@@ -125,6 +127,10 @@ class PictureDataModule(lightning.LightningDataModule):
         batches = len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
         limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+
+    def class_counts(self) -> Tensor:
+        """Training pictures of every class: int64 [num_classes]."""
+        return torch.bincount(torch.tensor(_labels(self.parts["train"].dataset)), minlength=self.num_classes)
 
     def describe(self) -> dict[str, str | int]:
         """What a report says of the data; sizes of the parts once they are loaded."""
@@ -222,52 +228,14 @@ class NormalisedPictures(Dataset):
         return (picture / 255 if picture.dtype == torch.uint8 else picture), int(label)
 
 
-class EpochOrder(Sampler):
-    """Every index once a round, in an order that is a function of (seed, round); yields (round, index).
-
-    Rounds are counted over all epochs; most often an epoch is one. They are cut into batches, without a last one that
-    is not full; each process is given its share of every batch. Lightning tells the epoch before each one begins.
-
-    Args:
-        length: number of indices.
-        seed: of the order.
-        epoch: the first one.
-        seen: indices of the first epoch that are left out, because a run that is resumed in its midst has seen them.
-        batch_size: of all processes together.
-        rank, world: which of how many processes this is.
-        rounds: of an epoch.
-    """
-
-    def __init__(
-        self,
-        length: int,
-        seed: int,
-        epoch: int = 0,
-        seen: int = 0,
-        batch_size: int = 1,
-        rank: int = 0,
-        world: int = 1,
-        rounds: int = 1,
-    ) -> None:
-        self.length, self.seed, self.epoch, self.rounds = length // batch_size * batch_size, seed, epoch, rounds
-        self.resumed, self.seen = epoch, seen
-        self.batch_size, self.rank, self.world = batch_size, rank, world
-        self._all = length
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __len__(self) -> int:
-        return self.length // self.world * self.rounds
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        seen = self.seen if self.epoch == self.resumed else 0
-        for one in range(seen // self.length, self.rounds):
-            number = self.epoch * self.rounds + one
-            order = numpy.random.default_rng((self.seed, number)).permutation(self._all).tolist()
-            for start in range(max(seen - one * self.length, 0), self.length, self.batch_size):
-                for index in order[start + self.rank : start + self.batch_size : self.world]:
-                    yield number, index
+def _labels(dataset: Any) -> list[int]:
+    """The labels of a data set; pictures are read only where it does not keep them apart."""
+    if isinstance(dataset, Subset):
+        labels = _labels(dataset.dataset)
+        return [labels[index] for index in dataset.indices]
+    if isinstance(dataset, TensorDataset):
+        return dataset.tensors[1].tolist()
+    return getattr(dataset, "labels", None) or [int(dataset[index][1]) for index in range(len(dataset))]
 
 
 def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where: str) -> TensorDataset:

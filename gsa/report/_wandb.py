@@ -26,6 +26,7 @@ class WandbSections(Callback):
             run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
             run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
             run.define_metric("symmetry/*", summary="last")
+            run.define_metric("turned/*", summary="last")
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for logger in _loggers(trainer):
@@ -45,11 +46,13 @@ def show_on_wandb(trainer: lightning.Trainer, report: dict[str, Any], folder: Pa
         import wandb
 
         step = trainer.global_step
+        # How a network without poses changes with turned pictures is no symmetry of it.
+        section = "symmetry" if report["group"] not in (None, "Z2") else "turned"
         for when in ("before", "after"):
             errors = report["equivariance_error" + ("_before" if when == "before" else "")]
             exact = [e["error"] for e in errors.values() if e["exact"]]
-            logger.log_metrics({f"symmetry/{when}/{name}": e["error"] for name, e in errors.items()}, step)
-            logger.log_metrics({f"symmetry/{when}/worst_exact": max(exact)}, step)
+            logger.log_metrics({f"{section}/{when}/{name}": e["error"] for name, e in errors.items()}, step)
+            logger.log_metrics({f"{section}/{when}/worst_exact": max(exact)}, step)
         logger.log_metrics({"system/peak_memory_mb": report["peak_memory_mb"]}, step)
         run = logger.experiment
         pictures = {f"pictures/{file.stem}": wandb.Image(str(file)) for file in sorted(folder.glob("*.png"))}

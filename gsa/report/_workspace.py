@@ -7,6 +7,8 @@ from gsa.report._gallery import GALLERY
 
 __all__ = ["dashboard"]
 
+_OF_HEADS = ("heads", "attention", "encodings")
+
 
 def dashboard(entity: str, project: str) -> Any:
     """A workspace with sections for learning, test, symmetry, pictures and machine; seeds of an experiment in one line.
@@ -33,6 +35,9 @@ def dashboard(entity: str, project: str) -> Any:
     def bars(metric: str) -> Any:
         return panels.BarPlot(title=metric, metrics=[metric], groupby="group", orientation="h")
 
+    def picture(name: str) -> Any:
+        return panels.MediaBrowser(title=name, media_keys=[f"pictures/{name}"])
+
     sections = {
         "learning": [curve(f"{part}/{what}") for what in ("accuracy", "loss") for part in ("val", "train")],
         "test": [bars("test/accuracy"), bars("test/loss")],
@@ -45,8 +50,10 @@ def dashboard(entity: str, project: str) -> Any:
                 y=panels.SummaryMetric("test/accuracy"),
                 log_x=True,
             ),
+            *map(picture, ("symmetry", "angles", "orbit")),
         ],
-        "pictures": [panels.MediaBrowser(title=name, media_keys=[f"pictures/{name}"]) for name in GALLERY],
+        "where heads look": [picture(name) for name in _OF_HEADS],
+        "pictures": [picture(name) for name in GALLERY if name not in (*_OF_HEADS, "symmetry", "angles", "orbit")],
         "machine": [curve("system/seconds_per_epoch"), bars("system/peak_memory_mb")],
     }
     return workspaces.Workspace(

@@ -26,7 +26,16 @@ from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import complete_wandb
-from gsa.training import Classifier, FiniteSteps, History, MovedRuns, SafeCheckpointIO, SaveOnSignal, SeededSteps
+from gsa.training import (
+    Classifier,
+    FiniteSteps,
+    History,
+    MovedRuns,
+    SafeCheckpointIO,
+    SaveOnSignal,
+    SeededSteps,
+    TrainingLoss,
+)
 from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 
 __all__ = ["Run", "build", "check", "make_loggers"]
@@ -137,7 +146,10 @@ def _make_all(config: DictConfig) -> Run:
     network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
     plain: Any = OmegaConf.to_container(config, resolve=True)
     rules = _make(config.optimizer), _make(config.scheduler)
-    classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, plain.get("label_smoothing", 0.0))
+    told = plain.get  # older configurations lack these keys
+    balanced = told("class_weights") == "balanced"
+    loss = TrainingLoss(data.num_classes, told("label_smoothing", 0.0), told("mixup", 0.0), balanced)
+    classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, loss)
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints")
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from dotenv import load_dotenv
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
@@ -41,6 +42,7 @@ def register() -> None:
 def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
+    load_dotenv(".env")
     register()
     sys.argv[1:] = with_network(sys.argv[1:])
     try:

@@ -84,6 +84,11 @@ def _check_top(plain: dict[str, Any]) -> None:
         raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
     if ema is not None and not 0 < ema < 1:
         raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {ema}")
+    weights, tags = plain.get("class_weights"), plain.get("tags", [])  # which older configurations lack
+    if weights not in (None, "balanced"):
+        raise ConfigError(f"class_weights must be balanced, or null, but got {weights!r}")
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ConfigError(f"tags must be a list of words, such as [mine,second], but got {tags!r}")
     if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
         raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
     if not plain["train"] and plain["ckpt_path"] in (None, "auto"):

@@ -32,12 +32,15 @@ _OF_THE_PLACE = (
     "callbacks",
     "report",
     "objective",
+    "tags",
+    "paths",
     "trainer.default_root_dir",
     "trainer.enable_progress_bar",
     "trainer.enable_model_summary",
     "trainer.log_every_n_steps",
     "trainer.profiler",
 )
+_LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
 _LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
     "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0},
 }
@@ -48,6 +51,8 @@ _OF_THE_TRAINING = (
     "seed",
     "ema",
     "label_smoothing",
+    "mixup",
+    "class_weights",
     "trainer.accumulate_grad_batches",
 )
 
@@ -188,7 +193,7 @@ def _with_later_keys(run: dict[str, Any]) -> dict[str, Any]:
     """An older configuration of a run, with the keys that there are since, as they were then."""
     data, model = run.get("data", {}), run.get("model", {})
     later = _LATER_DATA.get(data.get("_target_"), {})
-    return {"label_smoothing": 0.0} | run | {"data": later | data, "model": _with_later_keywords(model)}
+    return _LATER_KEYS | run | {"data": later | data, "model": _with_later_keywords(model)}
 
 
 def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from gsa.runner._quiet import quiet
 from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
 from gsa.runner._schema import ConfigError
+from gsa.runner._wandb_settings import keep_wandb_ids
 from gsa.saved import read_checkpoint
 from gsa.training import Findings, warn_of_batch_norm
 
@@ -72,6 +73,7 @@ def _train(run: Run) -> Results:
         is_new = not run.folder.exists()
         run.folder.mkdir(parents=True, exist_ok=True)
         with held(run.folder) if is_first_rank() else nullcontext():
+            keep_wandb_ids(run.config)
             if trains_here := not needs_processes(run.trainer):
                 try:
                     make_loggers(run)

@@ -32,6 +32,10 @@ class RunConfig:
     compile: Any = MISSING
     ema: float | None = MISSING
     label_smoothing: float = MISSING
+    mixup: float = MISSING
+    class_weights: str | None = MISSING
+    tags: Any = MISSING
+    paths: Any = MISSING
     report: bool = MISSING
     objective: str = MISSING
 

@@ -4,24 +4,33 @@ import hashlib
 import json
 import netrc
 import os
+from contextlib import suppress
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
+from uuid import uuid4
 
 from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
-__all__ = ["complete_wandb", "wandb_is_out_of_reach"]
+from gsa.runner._config_file import read_config
 
-_NOT_OF_THE_EXPERIMENT = ("seed", "output_dir", "ckpt_path", "logger", "callbacks", "report", "train", "test")
+__all__ = ["complete_wandb", "keep_wandb_ids", "wandb_is_out_of_reach"]
+
+_NOT_OF_THE_EXPERIMENT = (
+    *("seed", "output_dir", "ckpt_path", "logger", "callbacks", "report", "train", "test", "tags", "paths"),
+)
 
 
 def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfig:
     """Fill in what the configuration leaves open.
 
     The name has the network and the seed; the group is one for all seeds of an experiment; the job type says whether
-    it trains; tags are the data and the group H.
+    it trains; tags are the data, the group H, and those of the
+    configuration; a run that is resumed goes on under its id.
 
     Args:
         node: of a logger; others than wandb's are returned as they are.
@@ -40,17 +49,35 @@ def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfi
         "name": f"{model}-seed{config.seed}",
         "group": f"{model}-{digest}",
         "job_type": "train" if config.train else "test",
-        "tags": [data, str(config.model.get("group", "none"))],
+        "tags": [data, str(config.model.get("group", "none")), *config.get("tags", [])],
     }
     for key, value in found.items():
         if not node.get(key):
             node[key] = value
-    if node.get("offline"):
-        with open_dict(node):
+    with open_dict(node):
+        if node.get("offline"):
             node.mode = "offline"  # Lightning sets the environment, which wandb has already read
+        elif node.get("id"):
+            node.resume = "allow"
     if "log_model" in node:
         node["log_model"] = False  # `show_on_wandb` does it, offline too
     return node
+
+
+def keep_wandb_ids(config: DictConfig) -> None:
+    """Fill in the ids of wandb's loggers: those of before, in a folder that holds a run, or new ones."""
+    before = _loggers_of_before(Path(config.output_dir) / "config.yaml")
+    for name, node in (config.logger or {}).items():
+        if str(node.get("_target_", "")).endswith("WandbLogger") and not node.get("id"):
+            with open_dict(node):
+                node.id = (before.get(name) or {}).get("id") or uuid4().hex[:8]
+
+
+def _loggers_of_before(file: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError, OmegaConfBaseException):  # none, or a damaged one, of which others tell
+        found: Any = OmegaConf.to_container(read_config(file), resolve=False)
+        return found.get("logger") or {}
+    return {}
 
 
 def wandb_is_out_of_reach() -> bool:

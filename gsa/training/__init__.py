@@ -5,6 +5,7 @@ from gsa.training._classifier import Classifier
 from gsa.training._examination import Examination, Findings, Mistake
 from gsa.training._finite_steps import FiniteSteps, NotFinite
 from gsa.training._history import History
+from gsa.training._loss import TrainingLoss
 from gsa.training._moved_runs import MovedRuns
 from gsa.training._muon import Muon, muon
 from gsa.training._parameters import parameter_groups, sort_parameters
@@ -27,6 +28,7 @@ __all__ = [
     "SaveOnSignal",
     "SeededSteps",
     "Stopped",
+    "TrainingLoss",
     "constant",
     "ddp",
     "muon",

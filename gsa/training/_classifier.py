@@ -16,6 +16,7 @@ from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
 from gsa.training._examination import Examination, Findings
+from gsa.training._loss import TrainingLoss
 from gsa.training._parameters import parameter_groups
 from gsa.training.adapter import data_of, in_mid_epoch
 
@@ -33,7 +34,7 @@ class Classifier(lightning.LightningModule):
         optimizer: parameters → optimizer; or network → optimizer, if its first argument is called network.
         scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
-        label_smoothing: share of the target, in training, that is spread evenly over all classes.
+        loss: what is minimised; plain cross-entropy when None.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -50,12 +51,10 @@ class Classifier(lightning.LightningModule):
         optimizer: Callable[[Any], Optimizer],
         scheduler: Callable[[Optimizer, int], LRScheduler],
         config: dict[str, Any] | None = None,
-        label_smoothing: float = 0.0,
+        loss: TrainingLoss | None = None,
     ) -> None:
         super().__init__()
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing must be a share in [0, 1), but got {label_smoothing}")
-        self.label_smoothing = label_smoothing
+        self.training_loss = loss or TrainingLoss(num_classes)
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.accuracy = nn.ModuleDict({f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in _PARTS})
@@ -67,6 +66,10 @@ class Classifier(lightning.LightningModule):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images)
+
+    def on_fit_start(self) -> None:
+        if self.training_loss.balanced:
+            self.training_loss.count(data_of(self.trainer).class_counts())
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         return self._step("train", batch)
@@ -101,8 +104,13 @@ class Classifier(lightning.LightningModule):
     def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
         self.part = part
         images, labels = batch
-        logits = self(images)
-        loss = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing if part == "train" else 0.0)
+        if part == "train":
+            images, targets = self.training_loss.mix(images, labels)
+            logits = self(images)
+            loss = self.training_loss(logits, targets)
+        else:
+            logits = self(images)
+            loss = F.cross_entropy(logits, labels)
         mean_loss: Any = self.mean_loss[f"{part}_"]
         accuracy: Any = self.accuracy[f"{part}_"]
         if loss.dtype == torch.float64:

@@ -9,7 +9,8 @@ from torch.utils.data import Subset, TensorDataset
 
 from gsa.data import DigitsDataModule, ImageFolderDataModule
 from gsa.data._augmentation import AUGMENTATIONS, augment
-from gsa.data._pictures import EpochOrder, NormalisedPictures, PictureDataModule, pictures_in_memory
+from gsa.data._order import EpochOrder
+from gsa.data._pictures import NormalisedPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 from tests.data.test_image_folder import write_pictures
 

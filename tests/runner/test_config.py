@@ -23,8 +23,11 @@ def choices(group):
     return sorted(str(p.relative_to(CONFIGS / group).with_suffix("")) for p in (CONFIGS / group).rglob("*.yaml"))
 
 
-ALONE = [(group, choice) for group in ("data", "optimizer", "scheduler", "callbacks", "logger", "recipe", "debug")
-         for choice in choices(group)] + [("trainer", "default"), ("trainer", "cpu")]  # fmt: skip
+GROUPS = ("data", "optimizer", "scheduler", "callbacks", "logger", "paths", "recipe", "debug")
+ALONE = [(group, choice) for group in GROUPS for choice in choices(group)] + [
+    ("trainer", "default"),
+    ("trainer", "cpu"),
+]
 
 
 @pytest.fixture

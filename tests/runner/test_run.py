@@ -62,7 +62,9 @@ def outcome(objects):
 DROPOUT = ("model.attention_dropout=0.2", "model.value_dropout=0.2", "model.dropout=0.2", "data.augmentation=[turns]")
 
 
-@pytest.mark.parametrize("extra", [(), ("ema=0.9",), ("data.num_workers=2",)])
+@pytest.mark.parametrize(
+    "extra", [(), ("ema=0.9",), ("data.num_workers=2", "mixup=0.3", "data.augmentation=[randaugment]")]
+)
 def test_a_resumed_run_ends_as_if_it_had_not_been_stopped(small, extra):
     options = (*DROPOUT, *extra, "trainer.max_epochs=3")
     weights, rows, accuracy = outcome(train(small(*options, folder="whole"))[1])

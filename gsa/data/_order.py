@@ -1,0 +1,56 @@
+"""In which order training pictures are gone through."""
+
+from collections.abc import Iterator
+
+import numpy
+from torch.utils.data import Sampler
+
+__all__ = ["EpochOrder"]
+
+
+class EpochOrder(Sampler):
+    """Every index once a round, in an order that is a function of (seed, round); yields (round, index).
+
+    Rounds are counted over all epochs; most often an epoch is one. They are cut into batches, without a last one that
+    is not full; each process is given its share of every batch. Lightning tells the epoch before each one begins.
+
+    Args:
+        length: number of indices.
+        seed: of the order.
+        epoch: the first one.
+        seen: indices of the first epoch that are left out, because a run that is resumed in its midst has seen them.
+        batch_size: of all processes together.
+        rank, world: which of how many processes this is.
+        rounds: of an epoch.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        seed: int,
+        epoch: int = 0,
+        seen: int = 0,
+        batch_size: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        rounds: int = 1,
+    ) -> None:
+        self.length, self.seed, self.epoch, self.rounds = length // batch_size * batch_size, seed, epoch, rounds
+        self.resumed, self.seen = epoch, seen
+        self.batch_size, self.rank, self.world = batch_size, rank, world
+        self._all = length
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.length // self.world * self.rounds
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        seen = self.seen if self.epoch == self.resumed else 0
+        for one in range(seen // self.length, self.rounds):
+            number = self.epoch * self.rounds + one
+            order = numpy.random.default_rng((self.seed, number)).permutation(self._all).tolist()
+            for start in range(max(seen - one * self.length, 0), self.length, self.batch_size):
+                for index in order[start + self.rank : start + self.batch_size : self.world]:
+                    yield number, index

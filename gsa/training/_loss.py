@@ -1,0 +1,62 @@
+"""What is minimised."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+__all__ = ["TrainingLoss"]
+
+
+class TrainingLoss:
+    """Cross-entropy, on pictures that may be mixed in pairs, of classes that may weigh differently.
+
+        loss = − Σ_b Σ_c w_c ((1 − ε) t_bc + ε / num_classes) log softmax(logits_b)_c / Σ_b Σ_c w_c t_bc
+
+    Source: label smoothing, Szegedy et al. 2016; mixup, Zhang et al. 2018.
+
+    Args:
+        num_classes: number of classes.
+        label_smoothing: ε, the share of the targets t that is spread evenly over all classes.
+        mixup: α; every batch is λ x + (1 − λ) x′ with λ ~ Beta(α, α) and x′ the same pictures, one place on; targets
+            alike. 0 mixes nothing.
+        balanced: classes weigh w_c = N / (num_classes · N_c), so that rare ones count as much as others.
+
+    Raises:
+        ValueError: a number out of its range.
+    """
+
+    def __init__(
+        self, num_classes: int, label_smoothing: float = 0.0, mixup: float = 0.0, balanced: bool = False
+    ) -> None:
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing must be a share in [0, 1), but got {label_smoothing}")
+        if mixup < 0:
+            raise ValueError(f"mixup must be the α of a Beta distribution, or 0, but got {mixup}")
+        self.num_classes, self.label_smoothing, self.mixup, self.balanced = (
+            num_classes,
+            label_smoothing,
+            mixup,
+            balanced,
+        )
+        self.weight: Tensor | None = None
+
+    def count(self, of_class: Tensor) -> None:
+        """Weigh classes by the number of training pictures of each, [num_classes]."""
+        assert self.balanced
+        self.weight = of_class.sum() / (self.num_classes * of_class.clamp_min(1))
+
+    def mix(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Pictures [B, C, H, W] as they are trained on, and their targets: labels [B], or shares [B, num_classes]."""
+        if not self.mixup:
+            return images, labels
+        from torchvision.transforms.v2 import MixUp  # takes a second to import
+
+        mixed: tuple[Tensor, Tensor] = MixUp(alpha=self.mixup, num_classes=self.num_classes)(images, labels)
+        return mixed
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        weight = None if self.weight is None else self.weight.to(logits)
+        if targets.ndim == 1 or weight is None:
+            return F.cross_entropy(logits, targets, weight, label_smoothing=self.label_smoothing)
+        # Where targets are no labels, PyTorch divides by the number of pictures instead of their weights.
+        smooth = (1 - self.label_smoothing) * targets + self.label_smoothing / self.num_classes
+        return -(weight * smooth * logits.log_softmax(-1)).sum() / (weight * targets).sum()

@@ -1,0 +1,76 @@
+"""What may be chosen beside the recipe: mixing, weights of classes, an early end, places, tags, ids on wandb."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from gsa.runner import ConfigError, build, train
+from gsa.runner._config_file import write_config
+from gsa.runner._wandb_settings import complete_wandb, keep_wandb_ids
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_run_ends_early_where_validation_stands_still(small):
+    config = small(
+        "callbacks=early_stopping", "callbacks.early_stopping.patience=1", "trainer.max_epochs=9", "optimizer.lr=1e-12"
+    )
+    _, objects = train(config)
+    assert len(objects["history"]) == 2 and objects["report"]["epochs"] == 2
+
+
+def test_classes_are_weighed_by_the_training_part(small):
+    _, objects = train(small("class_weights=balanced", "trainer.max_epochs=1"))
+    counts = torch.tensor([label for _, label in objects["data"].parts["train"]]).bincount()
+    torch.testing.assert_close(objects["classifier"].training_loss.weight, 1200 / (10 * counts.float()))
+
+
+@pytest.mark.parametrize("wrong, message", [
+    ("class_weights=rare", "class_weights must be balanced, or null, but got 'rare'"),
+    ("mixup=-1", "mixup must be the α of a Beta distribution, or 0, but got -1"),
+    ("tags=mine", r"tags must be a list of words, such as \[mine,second\], but got 'mine'"),
+])  # fmt: skip
+def test_what_cannot_be_meant_is_refused(small, wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        build(small(wrong))
+
+
+def test_places_are_said_once_in_a_file(tmp_path):
+    (tmp_path / ".env").write_text("GSA_DATA=/my/data\nGSA_OUTPUTS=/my/outputs\n")
+
+    def told(*options):
+        command = [
+            sys.executable,
+            ROOT / "train.py",
+            "data=rotmnist",
+            "output_dir=here",
+            *options,
+            "--cfg",
+            "job",
+            "--resolve",
+        ]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return OmegaConf.create(done.stdout)
+
+    assert told().data.root == "/my/data"
+    assert told("paths.data=elsewhere").data.root == "elsewhere"
+
+
+def test_a_run_keeps_its_id_on_wandb_and_tags_come_to_its_own(configure):
+    config = configure("logger=wandb", "tags=[mine]", "logger.wandb.offline=false")
+    keep_wandb_ids(config)
+    drawn = config.logger.wandb.id
+    assert drawn
+    node = complete_wandb(config.logger.wandb, config, "digits")
+    assert (node.id, node.resume, node.tags) == (drawn, "allow", ["digits", "R4", "mine"])
+    folder = Path(config.output_dir)
+    folder.mkdir()
+    write_config(OmegaConf.to_yaml(config, resolve=True), folder)
+    again, other = configure("logger=wandb"), configure("logger=wandb", folder="other")
+    for one in (again, other):
+        keep_wandb_ids(one)
+    assert again.logger.wandb.id == drawn != other.logger.wandb.id

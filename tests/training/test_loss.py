@@ -1,0 +1,47 @@
+"""What is minimised: smoothed, mixed and weighed cross-entropy against its formula."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from gsa.training import TrainingLoss
+
+LOGITS, LABELS = torch.randn(7, 3), torch.tensor([0, 1, 1, 1, 2, 1, 0])
+
+
+def weighed(**options):
+    loss = TrainingLoss(3, balanced=True, **options)
+    loss.count(LABELS.bincount())
+    return loss
+
+
+def test_balanced_classes_weigh_as_much_as_each_other():
+    found = weighed()(LOGITS, LABELS)
+    of_class = [F.cross_entropy(LOGITS[c == LABELS], LABELS[c == LABELS]) for c in range(3)]
+    torch.testing.assert_close(found, sum(of_class) / 3)
+    assert (found - F.cross_entropy(LOGITS, LABELS)).abs() > 1e-3  # planted: plain cross-entropy is another
+
+
+def test_labels_and_shares_that_are_all_of_one_class_cost_the_same():
+    for loss in (TrainingLoss(3, 0.1), weighed(label_smoothing=0.1), weighed()):
+        torch.testing.assert_close(loss(LOGITS, F.one_hot(LABELS, 3).float()), loss(LOGITS, LABELS))
+
+
+def test_pictures_and_targets_are_mixed_alike():
+    images = torch.rand(7, 1, 4, 4)
+    torch.manual_seed(0)
+    mixed, targets = TrainingLoss(3, mixup=0.4).mix(images, LABELS)
+    share = ((mixed[0] - images[-1]) / (images[0] - images[-1])).mean()
+    assert 0 < share < 1
+    torch.testing.assert_close(mixed, share * images + (1 - share) * images.roll(1, 0))
+    shares = F.one_hot(LABELS, 3).float()
+    torch.testing.assert_close(targets, share * shares + (1 - share) * shares.roll(1, 0))
+    assert TrainingLoss(3).mix(images, LABELS) == (images, LABELS)
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"label_smoothing": 1.0}, r"a share in \[0, 1\), but got 1.0"), ({"mixup": -0.1}, "Beta distribution, or 0, but"),
+])  # fmt: skip
+def test_numbers_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingLoss(3, **options)
