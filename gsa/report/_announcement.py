@@ -22,7 +22,7 @@ def announcement(run: Subject) -> str:
         "network": f"{name}{f', group {group}' if group else ''}, {parameters:,} parameters, seed {config.seed}",
         "data": f"{data['name']} ({data['source']}), {data['train']} / {data['val']} / {data['test']} for training / "
         "validation / test",
-        "recipe": _recipe(config) if config.train else "none: the checkpoint is tested",
+        "recipe": _recipe(config, run.data.batch_size) if config.train else "none: the checkpoint is tested",
         "device": _device(run),
         "checkpoint": config.ckpt_path,
         "folder": f"{config.output_dir}  (config.yaml has every key, network.txt every layer)",
@@ -30,7 +30,7 @@ def announcement(run: Subject) -> str:
     return "\n".join(f"{name:12s} {text}" for name, text in lines.items() if text)
 
 
-def _recipe(config: Any) -> str:
+def _recipe(config: Any, batch_size: int) -> str:
     """How long, how fast, in the words of the configuration."""
 
     def target(node: Any) -> str:
@@ -39,7 +39,7 @@ def _recipe(config: Any) -> str:
     steps = config.trainer.accumulate_grad_batches
     words = [
         f"{config.trainer.max_epochs} epoch{'s' if config.trainer.max_epochs > 1 else ''}",
-        f"batches of {config.data.batch_size}{f' × {steps}' if steps > 1 else ''}",
+        f"batches of {batch_size}{f' × {steps}' if steps > 1 else ''}",
         f"{target(config.optimizer)} {OmegaConf.select(config, 'optimizer.lr', default='')}".rstrip(),
         target(config.scheduler),
     ]

@@ -19,6 +19,7 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
+from gsa.data import OwnData, completed
 from gsa.files import one_line
 from gsa.report import WandbSections
 from gsa.runner._keys import refuse_bad_keys
@@ -101,7 +102,7 @@ def build(config: DictConfig) -> Run:
     with _silence():
         try:
             run = _make_all(config)
-            check_processes(run.trainer, config.data.batch_size, draws_seed)
+            check_processes(run.trainer, None if isinstance(run.data, OwnData) else run.data.batch_size, draws_seed)
             _try(run)
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
             raise ConfigError(str(error)) from error
@@ -142,7 +143,7 @@ def make_loggers(run: Run) -> None:
 
 
 def _make_all(config: DictConfig) -> Run:
-    data = _make(config.data)
+    data = completed(_make(config.data), config.seed)
     network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
     plain: Any = OmegaConf.to_container(config, resolve=True)
     rules = _make(config.optimizer), _make(config.scheduler)

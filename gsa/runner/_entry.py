@@ -43,6 +43,7 @@ def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
     load_dotenv(".env")
+    sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
     sys.argv[1:] = with_network(sys.argv[1:])
     try:

@@ -10,12 +10,12 @@ from gsa.training.adapter import is_alone, is_ddp, started_from_outside
 __all__ = ["check_processes", "is_first_rank", "leave_group", "needs_processes"]
 
 
-def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
+def check_processes(trainer: lightning.Trainer, batch_size: int | None, draws_seed: bool) -> None:
     """Refuse ways to run several processes that would not train one run.
 
     Args:
         trainer: with its strategy.
-        batch_size: of the whole run.
+        batch_size: of the whole run; None of data that processes cannot share.
         draws_seed: whether every process would draw a seed for itself.
 
     Raises:
@@ -31,6 +31,10 @@ def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: boo
     world, outside = trainer.world_size, started_from_outside(trainer)
     if trainer.num_nodes > 1 and not outside:
         raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
+    if batch_size is None:
+        raise ConfigError(
+            "data must be a gsa.data.PictureDataModule, which shares pictures among processes, for more than one"
+        )
     if batch_size % world:
         raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
     if draws_seed and world > 1 and outside:

@@ -1,0 +1,216 @@
+"""Anybody's LightningDataModule as data of a run."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import lightning
+import torch
+from torch import Tensor
+
+__all__ = ["ImageData", "OwnData", "completed"]
+
+_PARTS = ("train", "val", "test")
+
+
+@runtime_checkable
+class ImageData(Protocol):
+    """What a LightningDataModule must have to be trained on: three numbers, known before `setup`, and three loaders.
+
+    Loaders give pictures [B, C, H, W], float, and labels, int64 [B] in 0 … num_classes − 1. If it has them, these are
+    used, too: `classes`, the names of the labels; `mean` and `std` by channel, if its pictures are (x − mean) / std of
+    values x in [0, 1]; `name` and `source`, for the report.
+    """
+
+    num_classes: int
+    in_channels: int
+    image_size: int
+
+    def prepare_data(self) -> None: ...
+    def setup(self, stage: str) -> None: ...
+    def train_dataloader(self) -> Any: ...
+    def val_dataloader(self) -> Any: ...
+    def test_dataloader(self) -> Any: ...
+
+
+def completed(data: Any, seed: int) -> Any:
+    """Data as a run needs them: as they are if they have it all, like ours, or as `OwnData`.
+
+    Args:
+        data: a data module of ours, or an `ImageData`.
+        seed: of the run.
+
+    Raises:
+        ValueError: naming what an `ImageData` lacks.
+    """
+    if hasattr(data, "picture_format"):
+        return data
+    wanted = ("num_classes", "in_channels", "image_size", *(f"{part}_dataloader" for part in _PARTS))
+    if lacking := [name for name in wanted if not hasattr(data, name)]:
+        raise ValueError(
+            f"{type(data).__name__} cannot be trained on: it must be a LightningDataModule with num_classes, "
+            f"in_channels, image_size and three loaders (gsa.data.ImageData), but lacks {', '.join(lacking)}"
+        )
+    return OwnData(data, seed)
+
+
+class OwnData(lightning.LightningDataModule):
+    """An `ImageData` with all else that a run asks for: its sizes, its first pictures, its place after a stop.
+
+    Before every epoch PyTorch's generator is set to a function of (seed, epoch), from which a shuffling loader draws
+    its order, so that a resumed run goes on in the same one.
+
+    Args:
+        inner: the module.
+        seed: of the run.
+    """
+
+    def __init__(self, inner: Any, seed: int) -> None:
+        super().__init__()
+        self.inner, self.seed = inner, seed
+        self.num_classes, self.in_channels, self.image_size = inner.num_classes, inner.in_channels, inner.image_size
+        self.name: str = getattr(inner, "name", None) or type(inner).__name__
+        self.source: str = getattr(inner, "source", None) or type(inner).__module__
+        self.classes: Sequence[str] = getattr(inner, "classes", None) or [str(c) for c in range(inner.num_classes)]
+        self.mean = getattr(inner, "mean", None) or [0.0] * self.in_channels
+        self.std = getattr(inner, "std", None) or [1.0] * self.in_channels
+        self.parts: dict[str, _Part] = {}
+        self.batch_size = self.eval_batch_size = 100  # until the loaders are asked
+
+    def prepare_data(self) -> None:
+        self.inner.prepare_data()
+
+    def setup(self, stage: str | None = None) -> None:
+        if self.parts:
+            return
+        self.inner.setup("fit")
+        self.inner.setup("test")
+        with torch.random.fork_rng(devices=[]):
+            for part in _PARTS:
+                loader = getattr(self.inner, f"{part}_dataloader")()
+                size = self._check(part, loader)
+                if part == "train":
+                    self.batch_size = size
+                self.parts[part] = _Part(loader, self.mean, self.std)
+
+    def train_dataloader(self) -> Any:
+        return _Resumed(self.inner.train_dataloader(), self.trainer, self.seed)
+
+    def val_dataloader(self) -> Any:
+        return self.inner.val_dataloader()
+
+    def test_dataloader(self) -> Any:
+        return self.inner.test_dataloader()
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return self.inner.on_before_batch_transfer(batch, dataloader_idx)
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        return self.inner.on_after_batch_transfer(batch, dataloader_idx)
+
+    def batches_per_epoch(self) -> int:
+        """Training batches of an epoch, as far as the trainer does not limit them."""
+        batches = len(self.inner.train_dataloader())
+        limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
+        return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+
+    def class_counts(self) -> Tensor:
+        """Training pictures of every class: int64 [num_classes]."""
+        with torch.random.fork_rng(devices=[]):
+            labels = torch.cat([labels for _, labels in self.inner.train_dataloader()])
+        return torch.bincount(labels, minlength=self.num_classes)
+
+    def describe(self) -> dict[str, str | int]:
+        """What a report says of the data; sizes of the parts once they are loaded."""
+        return {"name": self.name, "source": self.source} | {part: len(found) for part, found in self.parts.items()}
+
+    def picture_format(self) -> dict[str, str | int | list]:
+        """What a trained network has to know to be shown other pictures, in plain values."""
+        return {
+            "data": self.name,
+            "in_channels": self.in_channels,
+            "image_size": self.image_size,
+            "num_classes": self.num_classes,
+            "mean": [float(value) for value in self.mean],
+            "std": [float(value) for value in self.std],
+            "classes": list(self.classes),
+        }
+
+    def _check(self, part: str, loader: Any) -> int:
+        """The size of its first batch, if that is one of pictures and labels."""
+        where = f"{type(self.inner).__name__}.{part}_dataloader()"
+        if not hasattr(loader, "__len__") or not len(loader):
+            raise ValueError(f"{where} must know how many batches it has, at least one")
+        batch = next(iter(loader))
+        if not (isinstance(batch, Sequence) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
+            raise ValueError(f"{where} must give pairs of pictures and labels, but gave {type(batch).__name__}")
+        pictures, labels = batch
+        expected = (len(labels), self.in_channels, self.image_size, self.image_size)
+        if tuple(pictures.shape) != expected or not pictures.is_floating_point() or not pictures.isfinite().all():
+            raise ValueError(
+                f"{where} must give finite float pictures of the shape {list(expected)}, but gave {pictures.dtype} of "
+                f"{list(pictures.shape)}"
+            )
+        legal = labels.dtype == torch.int64 and labels.ndim == 1
+        if not legal or not bool(((labels >= 0) & (labels < self.num_classes)).all()):
+            raise ValueError(
+                f"{where} must give int64 labels in 0 … {self.num_classes - 1}, but gave {labels.tolist()}"
+            )
+        return len(labels)
+
+
+class _Part:
+    """Training, validation or test pictures, as the report looks at them."""
+
+    def __init__(self, loader: Any, mean: Sequence[float], std: Sequence[float]) -> None:
+        self._loader = loader
+        self._mean, self._std = (torch.as_tensor(one, dtype=torch.float32).view(-1, 1, 1) for one in (mean, std))
+
+    def __len__(self) -> int:
+        dataset: Any = getattr(self._loader, "dataset", None)
+        return len(dataset) if hasattr(dataset, "__len__") else sum(len(labels) for _, labels in self._loader)
+
+    def first(self, count: int) -> tuple[Tensor, Tensor]:
+        """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
+        pictures, labels = _first(self._loader, count)
+        return self.as_read(pictures), labels
+
+    def normalise(self, pictures: Tensor) -> Tensor:
+        """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
+        return (pictures - self._mean) / self._std
+
+    def as_read(self, pictures: Tensor) -> Tensor:
+        """The opposite of `normalise`."""
+        return pictures * self._std + self._mean
+
+
+def _first(loader: Iterable[Any], count: int) -> tuple[Tensor, Tensor]:
+    found: list[tuple[Tensor, Tensor]] = []
+    for pictures, labels in loader:
+        found.append((pictures, labels))
+        if sum(len(one) for _, one in found) >= count:
+            break
+    return torch.cat([one for one, _ in found])[:count], torch.cat([one for _, one in found])[:count]
+
+
+class _Resumed:
+    """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen."""
+
+    def __init__(self, loader: Any, trainer: Any, seed: int) -> None:
+        self._loader, self._trainer, self._seed = loader, trainer, seed
+        self.batch_size = getattr(loader, "batch_size", None)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        seen, epoch = 0, 0
+        if self._trainer is not None:
+            loop = self._trainer.fit_loop
+            done, epoch = loop.epoch_loop.batch_progress.current.processed, loop.epoch_progress.current.processed
+            seen = done if done < self._trainer.num_training_batches else 0
+        key = hashlib.sha256(f"{self._seed} {epoch}".encode()).digest()
+        torch.manual_seed(int.from_bytes(key[:8], "big") >> 1)
+        for number, batch in enumerate(self._loader):
+            if number >= seen:
+                yield batch

@@ -1,0 +1,113 @@
+"""Anybody's LightningDataModule is trained on, resumed and tested like ours."""
+
+import os
+import signal
+
+import lightning
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from gsa.data import DigitsDataModule, ImageData, completed
+from gsa.runner import ConfigError, build, train
+from gsa.saved import read, read_checkpoint
+from gsa.training import Classifier, Stopped
+
+
+class Stripes(lightning.LightningDataModule):
+    """Noise, even or striped; knows nothing of gsa."""
+
+    num_classes, in_channels, image_size = 2, 1, 12
+    classes = ("even", "striped")
+
+    def __init__(self, count=64, batch_size=8):
+        super().__init__()
+        self.count, self.batch_size = count, batch_size
+
+    def _loader(self, seed, **options):
+        random = torch.Generator().manual_seed(seed)
+        labels = torch.randint(2, (self.count,), generator=random)
+        pictures = torch.rand(self.count, 1, 12, 12, generator=random)
+        pictures[labels == 1, :, :, ::2] *= 0.2
+        return DataLoader(TensorDataset(pictures, labels), self.batch_size, **options)
+
+    def train_dataloader(self):
+        return self._loader(0, shuffle=True)
+
+    def val_dataloader(self):
+        return self._loader(1)
+
+    def test_dataloader(self):
+        return self._loader(2)
+
+
+@pytest.fixture
+def configured(configure):
+    def of(*overrides, target="tests.data.test_own_data.Stripes", folder="run"):
+        return configure(
+            "data=own", f"data._target_={target}", "model=digits_z2_sa", "recipe=digits",
+            "logger=none", "trainer.accelerator=cpu", "callbacks=quiet", "report=false", "trainer.max_epochs=2",
+            *overrides, folder=folder,
+        )  # fmt: skip
+
+    return of
+
+
+def outcome(config):
+    _, objects = train(config)
+    last = read_checkpoint(f"{config.output_dir}/checkpoints/last.ckpt")
+    return objects, last["state_dict"]
+
+
+def test_it_is_trained_on_and_told_of(configured):
+    objects, _ = outcome(configured("report=true", "ema=null", "trainer.max_epochs=8"))
+    report = objects["report"]
+    assert report["split"] == {"train": 64, "val": 64, "test": 64} and report["data"]["name"] == "Stripes"
+    assert report["class_accuracy"].keys() == {"even", "striped"} and report["test_accuracy"] > 0.9
+    assert read(objects["folder"]).pictures.classes == ("even", "striped")
+    assert isinstance(Stripes(), ImageData) and not isinstance(TensorDataset(), ImageData)
+
+
+def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured):
+    whole, weights = outcome(configured(folder="whole"))
+    step = Classifier.training_step
+
+    def stop(classifier, batch, index):
+        if classifier.current_epoch == 1 and index == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(classifier, batch, index)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Classifier, "training_step", stop)
+        train(configured(folder="parts"))
+    torch.manual_seed(99)
+    resumed, found = outcome(configured("ckpt_path=auto", folder="parts"))
+    assert [name for name in weights if not torch.equal(found[name], weights[name])] == []
+    assert resumed["report"]["history"][1]["train/loss"] == whole["report"]["history"][1]["train/loss"]
+
+
+class Nothing(lightning.LightningDataModule):
+    num_classes = 2
+
+
+class Wrong(Stripes):
+    image_size = 14
+
+
+@pytest.mark.parametrize("target, message", [
+    ("Nothing", "Nothing cannot be trained on.*but lacks in_channels, image_size"),
+    ("Wrong", r"Wrong.train_dataloader\(\) must give finite float pictures of the shape \[16, 1, 14, 14\], but gave"),
+])  # fmt: skip
+def test_what_is_missing_or_wrong_is_named(configured, target, message):
+    with pytest.raises(ConfigError, match=message):
+        train(configured(target=f"tests.data.test_own_data.{target}"))
+
+
+def test_several_processes_are_refused(configured):
+    with pytest.raises(ConfigError, match=r"data must be a gsa.data.PictureDataModule, which shares pictures"):
+        build(configured("trainer=ddp", "trainer.devices=2", "trainer.accelerator=cpu"))
+
+
+def test_ours_is_left_as_it_is():
+    ours = DigitsDataModule()
+    assert completed(ours, 0) is ours
