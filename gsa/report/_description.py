@@ -3,6 +3,7 @@
 import platform
 import resource
 import sys
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from gsa.groups import Group, group
 from gsa.report._subject import Findings, Subject
 from gsa.symmetry import equivariance_error
 
-__all__ = ["class_names", "describe", "measured_group", "read_report", "symmetry_of", "write_report"]
+__all__ = ["class_names", "describe", "measured_group", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
 _PACKAGES = ("torch", "lightning", "torchvision", "hydra-core")
@@ -48,7 +49,8 @@ def describe(
         "epochs": len(rows),
         "train_seconds": sum(seconds),
         "seconds_per_epoch": sum(seconds) / len(rows) if rows else None,
-        "peak_memory_mb": _peak_memory_mb(device),
+        "peak_memory_mb": peak_memory_mb(device),
+        "estimate": None if run.estimate is None else asdict(run.estimate),
         "val_accuracy": metrics.get("val/accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
         "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
@@ -136,11 +138,12 @@ def _used(run: Subject) -> dict[str, int]:
     return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
 
 
-def _peak_memory_mb(device: torch.device) -> float:
+def peak_memory_mb(device: torch.device) -> float:
+    """The most memory that has been taken so far: of the device, if it is a GPU, else of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e6
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes, but bytes on macOS
-    return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB, but bytes on macOS
+    return peak * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def _machine(device: torch.device) -> str:

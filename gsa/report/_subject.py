@@ -17,6 +17,7 @@ class Subject(Protocol):
         network: [B, C, H, W] → logits [B, num_classes].
         trainer: that trained it.
         history: `rows`, one an epoch.
+        estimate: `seconds` and `memory_mb` that it was expected to take, or None.
     """
 
     config: Any
@@ -24,6 +25,7 @@ class Subject(Protocol):
     network: nn.Module
     trainer: lightning.Trainer
     history: Any
+    estimate: Any
 
     def logits(self, raw: Tensor) -> Tensor:
         """The network on pictures as they were read: [B, C, H, W] in [0, 1] → [B, num_classes]."""

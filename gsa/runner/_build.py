@@ -61,6 +61,7 @@ class Run:
     listener: SaveOnSignal
     best: ModelCheckpoint | None  # what keeps the best epoch
     trainer: lightning.Trainer
+    estimate: Any = None  # of what it will take
 
     @property
     def folder(self) -> Path:

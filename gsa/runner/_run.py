@@ -21,6 +21,7 @@ from gsa.report import (
 )
 from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
+from gsa.runner._estimate import estimated
 from gsa.runner._folder import held, refuse_unwritable
 from gsa.runner._keys import flat
 from gsa.runner._memory import explaining_memory
@@ -139,6 +140,8 @@ def _announce(run: Run) -> None:
     (run.folder / "network.txt").write_text(f"{run.network}\n")
     for logger in run.trainer.loggers:
         logger.log_hyperparams(flat(OmegaConf.to_container(run.config, resolve=True)))
+    with explaining_memory(run, "training"):
+        run.estimate = estimated(run)
     print(announcement(run), flush=True)
 
 

@@ -142,10 +142,11 @@ class Classifier(lightning.LightningModule):
         schedule = self.make_scheduler(optimizer, self._steps())
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def new_optimizer(self) -> Optimizer:
-        """An optimizer of the network; of parameters, positions (`sort_parameters`) without weight decay."""
+    def new_optimizer(self, network: nn.Module | None = None) -> Optimizer:
+        """An optimizer of the network, or of a copy; positions (`sort_parameters`) without weight decay."""
+        network = self.network if network is None else network
         first = next(iter(inspect.signature(self.make_optimizer).parameters), None)
-        return self.make_optimizer(self.network if first == "network" else parameter_groups(self.network))
+        return self.make_optimizer(network if first == "network" else parameter_groups(network))
 
     def _steps(self) -> int:
         """Optimizer steps of the whole run.

@@ -1,0 +1,122 @@
+"""How long a run will take, and how much memory, told by a few steps on noise before the first real one."""
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from lightning.pytorch.utilities.seed import isolate_rng
+from torch import nn
+
+from gsa.report import peak_memory_mb
+from gsa.runner._build import Run
+from gsa.training.adapter import is_alone
+
+__all__ = ["Estimate", "estimated"]
+
+_STEPS, _SECONDS = 5, 2.0  # as many steps as either allows, and one at least
+_EVALUATED = 16  # pictures; as many as in validation where that takes no longer than _SECONDS
+_UNITS = {"h": 3600, "min": 60, "s": 1}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run is expected to take.
+
+    Attributes:
+        seconds: of training and validation.
+        memory_mb: at most, of the process; of the device where that is a GPU.
+    """
+
+    seconds: float
+    memory_mb: float
+
+    def __str__(self) -> str:
+        unit = next((name for name, seconds in _UNITS.items() if self.seconds >= 1.5 * seconds), "s")
+        return f"about {self.seconds / _UNITS[unit]:.2g} {unit}, {self.memory_mb / 1000:.2g} GB of memory"
+
+
+def estimated(run: Run) -> Estimate | None:
+    """Time a copy of the network in training and in validation; the run itself and its random numbers stay as they are.
+
+    None where it cannot be told: of several processes, of networks that are compiled first, of what is left of a run.
+    """
+    config, trainer = run.config, run.trainer
+    if not config.train or config.ckpt_path or config.compile or not is_alone(trainer):
+        return None
+    device, many = trainer.strategy.root_device, run.data.eval_batch_size
+    with isolate_rng():
+        network = trainer.precision_plugin.convert_module(copy.deepcopy(run.network)).to(device)
+        step, validate = _training_step(run, network), _validation(run, network)
+        seconds = _timed(step, device)  # tables are made, and memory is taken
+        if seconds < _SECONDS:
+            seconds = _median(lambda: _timed(step, device))
+        seconds += _median(lambda: _timed(lambda: _read_batch(run), device))
+        few = min(_EVALUATED, many)
+        of_picture = _timed(lambda: validate(few), device) / few
+        if of_picture * many < _SECONDS:
+            of_picture = _timed(lambda: validate(many), device) / many
+    steps = _limited(run.data.batches_per_epoch(), trainer.limit_train_batches)
+    batches = _limited(len(run.data.parts["val"]) / many, trainer.limit_val_batches)
+    of_epoch = steps * seconds + batches * many * of_picture
+    return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device))
+
+
+def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
+    """Forward, backward and optimizer on noise."""
+    optimizer, side = run.classifier.new_optimizer(network), run.data.image_size
+    pictures = torch.rand(run.data.batch_size, run.data.in_channels, side, side).to(next(network.parameters()))
+    labels = torch.randint(run.data.num_classes, (len(pictures),), device=pictures.device)
+
+    def step() -> None:
+        network.train()
+        optimizer.zero_grad()
+        with run.trainer.precision_plugin.forward_context():
+            loss = F.cross_entropy(network(pictures), labels)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def _validation(run: Run, network: nn.Module) -> Callable[[int], None]:
+    """The network on so many pictures of noise."""
+    side = run.data.image_size
+
+    def validate(count: int) -> None:
+        network.eval()
+        pictures = torch.rand(count, run.data.in_channels, side, side).to(next(network.parameters()))
+        with torch.no_grad(), run.trainer.precision_plugin.forward_context():
+            network(pictures)
+
+    return validate
+
+
+def _read_batch(run: Run) -> None:
+    """Read and augment a batch, where that is done between the steps."""
+    training = run.data.parts["train"]
+    if not run.config.data.get("num_workers") and hasattr(training, "__getitem__"):
+        for index in range(min(run.data.batch_size, len(training))):
+            training[index]
+
+
+def _limited(batches: float, limit: float) -> float:
+    """Batches of an epoch, of which a trainer takes a number or a share."""
+    return min(batches, limit) if isinstance(limit, int) else batches * limit
+
+
+def _median(measure: Callable[[], float]) -> float:
+    found: list[float] = []
+    while not found or (len(found) < _STEPS and sum(found) < _SECONDS):
+        found.append(measure())
+    return sorted(found)[len(found) // 2]
+
+
+def _timed(work: Callable[[], object], device: torch.device) -> float:
+    start = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - start

@@ -1,0 +1,39 @@
+"""What a run will take is told before it begins, and telling it changes nothing."""
+
+import pytest
+import torch
+
+from gsa.runner import build, train
+from gsa.runner._estimate import Estimate, estimated
+
+
+def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
+    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1.0)[1])
+    run = build(small("trainer.limit_val_batches=1.0", batches=7))
+    run.data.setup()
+    # 2 epochs of 7 batches, each a step and its reading, and of 200 pictures for validation, 16 a second
+    assert estimated(run).seconds == pytest.approx(2 * (7 * (1 + 1) + 200 / 16))
+
+
+def test_the_network_and_the_random_numbers_stay_as_they_are(small):
+    run = build(small("model.dropout=0.3"))
+    run.data.setup()
+    before = {name: value.clone() for name, value in run.network.state_dict().items()}
+    drawn = torch.get_rng_state()
+    found = estimated(run)
+    assert found.seconds > 0 and found.memory_mb > 100
+    assert torch.equal(torch.get_rng_state(), drawn) and all(p.grad is None for p in run.network.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in run.network.state_dict().items())
+
+
+def test_it_stands_on_the_screen_and_in_the_report(small, capsys):
+    _, objects = train(small())
+    found = objects["report"]["estimate"]
+    assert f"estimate     {Estimate(**found)}\n" in capsys.readouterr().out
+    _, again = train(small(f"ckpt_path='{objects['folder']}/checkpoints/best.ckpt'", "train=false", folder="test"))
+    assert again["report"]["estimate"] is None
+
+
+@pytest.mark.parametrize("seconds, told", [(5, "5 s"), (80, "80 s"), (600, "10 min"), (12000, "3.3 h")])
+def test_it_is_told_in_units_that_are_read_at_a_glance(seconds, told):
+    assert str(Estimate(seconds, 1234)) == f"about {told}, 1.2 GB of memory"
