@@ -8,7 +8,7 @@ from typing import Any
 
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gsa._nearest import nearest
 from gsa.runner._schema import ConfigError, RunConfig
@@ -34,6 +34,8 @@ def refuse_bad_values(config: DictConfig) -> dict[str, Any]:
             raise ConfigError(f"unknown key {key!r}{nearest(str(key), legal)}; the keys are {', '.join(legal)}")
     try:
         plain: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        raise ConfigError(f"{error.full_key} must be given") from error
     except OmegaConfBaseException as error:
         raise ConfigError(str(error).splitlines()[0]) from error
     for key, value in plain.items():

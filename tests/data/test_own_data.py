@@ -99,6 +99,8 @@ class Wrong(Stripes):
     ("Wrong", r"Wrong.train_dataloader\(\) must give finite float pictures of the shape \[16, 1, 14, 14\], but gave"),
 ])  # fmt: skip
 def test_what_is_missing_or_wrong_is_named(configured, target, message):
+    with pytest.raises(ConfigError, match="data._target_ must be given"):
+        build(configured(target="???"))
     with pytest.raises(ConfigError, match=message):
         train(configured(target=f"tests.data.test_own_data.{target}"))
 
