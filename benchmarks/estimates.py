@@ -18,7 +18,7 @@ from _machine import add_record, save
 
 TRAIN = Path(__file__).parent.parent / "train.py"
 QUIET = ("test=false", "report=false", "callbacks=none", "logger=none")
-DIGITS = {name: ("trainer.max_epochs=2",) for name in ("digits_gsa", "digits_z2_sa", "digits_r4_sa", "digits_r8_sa")}
+DIGITS = {name: ("trainer.max_epochs=5",) for name in ("digits_gsa", "digits_z2_sa", "digits_r4_sa", "digits_r8_sa")}
 ROTMNIST = {
     name: ("trainer.max_epochs=1", "trainer.limit_train_batches=100", "trainer.limit_val_batches=3")
     for name in ("rotmnist_gsa", "rotmnist_positional", "rotmnist_r4_sa", "rotmnist_r4_cnn", "rotmnist_vit")

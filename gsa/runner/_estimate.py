@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from gsa.report import peak_memory_mb
 from gsa.runner._build import Run
@@ -65,8 +66,9 @@ def estimated(run: Run) -> Estimate | None:
 
 
 def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
-    """Forward, backward and optimizer on noise."""
+    """Forward, backward, optimizer and averaging on noise."""
     optimizer, side = run.classifier.new_optimizer(network), run.data.image_size
+    average = None if run.config.ema is None else AveragedModel(network, avg_fn=get_ema_avg_fn(run.config.ema))
     pictures = torch.rand(run.data.batch_size, run.data.in_channels, side, side).to(next(network.parameters()))
     labels = torch.randint(run.data.num_classes, (len(pictures),), device=pictures.device)
 
@@ -77,6 +79,8 @@ def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
             loss = F.cross_entropy(network(pictures), labels)
         loss.backward()
         optimizer.step()
+        if average is not None:
+            average.update_parameters(network)
 
     return step
 
