@@ -2,7 +2,7 @@
 
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
-gsa check --checkpoint RUN
+gsa check NETWORK [--group GROUP] [--input C,H,W]
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
 """
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command("list", "Every network, its group and its number of parameters.")
     predict = command("predict", "The likeliest classes of pictures, a line each; framed as in training.")
-    check = command("check", "The equivariance error of a trained network under each element of its group.")
+    check = command("check", "The equivariance error of a network and its layers under each element of a group.")
     export = command("export", "Weights as safetensors and the configuration beside them.")
     dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
 
@@ -65,6 +65,14 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("--csv", type=Path, metavar="FILE", help="every class's probability, a line a picture")
     predict.add_argument("--poses", action="store_true", help="and what it says of each picture turned and mirrored")
     predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
+    check.add_argument(
+        "network", nargs="?", metavar="NETWORK",
+        help="a name of gsa list, a run, checkpoint, export, or anything importable: torchvision.models:resnet18",
+    )  # fmt: skip
+    check.add_argument("--group", help="the symmetry it is held to, such as R8M (default: the network's own)")
+    check.add_argument("--input", metavar="C,H,W", help="size of the random pictures (default: the network's own)")
+    check.add_argument("--depth", type=int, default=1, help="of the layers shown, 1 for those of the network itself")
+    check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
     export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
@@ -74,6 +82,6 @@ def _parser() -> argparse.ArgumentParser:
 
     trained = "folder of a run, checkpoint, export, or a network that comes trained"
     predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
-    for needing in (check, export):
-        needing.add_argument("--checkpoint", type=Path, required=True, help=trained)
+    export.add_argument("--checkpoint", type=Path, required=True, help=trained)
+    check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
     return parser

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gsa import groups
 from gsa.groups import Group
 
-__all__ = ["equivariance_error", "permutation_error", "relative_error", "translation_error"]
+__all__ = ["equivariance_error", "evaluating", "permutation_error", "relative_error", "translation_error"]
 
 
 def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Group | str) -> dict[int, float]:
@@ -33,7 +33,7 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
         ValueError: an output of another shape.
     """
     group = groups.group(group)
-    with torch.no_grad(), _evaluating(module):
+    with torch.no_grad(), evaluating(module):
         expected = module(x)
         _check_output(expected, group)
         scale = expected.double().norm()  # moving an image between its pixels makes it smoother, and its norm smaller
@@ -63,7 +63,7 @@ def translation_error(
     height, width = x.shape[-2:]
     if 2 * margin >= min(height, width) or margin < 0:
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
-    with torch.no_grad(), _evaluating(module):
+    with torch.no_grad(), evaluating(module):
         expected, moved = module(x), module(torch.roll(x, shift, (-2, -1)))
     if expected.ndim == 2:
         return relative_error(moved, expected)
@@ -89,7 +89,7 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
     def permuted(t: Tensor) -> Tensor:
         return t.flatten(-2)[..., permutation].view_as(t)
 
-    with torch.no_grad(), _evaluating(module):
+    with torch.no_grad(), evaluating(module):
         expected, moved = module(x), module(permuted(x))
     return relative_error(moved, expected if expected.ndim == 2 else permuted(expected))
 
@@ -117,7 +117,7 @@ def _check_output(output: Tensor, group: Group) -> None:
 
 
 @contextmanager
-def _evaluating(module: Callable) -> Iterator[None]:
+def evaluating(module: Callable) -> Iterator[None]:
     """Eval mode inside; every submodule's own mode is put back afterwards."""
     if not isinstance(module, nn.Module):
         yield

@@ -1,0 +1,123 @@
+"""Where networks lose a symmetry: the first layer that does is named, in ours and in anybody's."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa import cli
+from gsa.symmetry import LayerReport, layer_errors
+
+
+class Broken(nn.Module):
+    """Adds to one pixel, which no symmetry leaves where it is."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        x = self.inner(x).clone()
+        x[..., 0, 1] += 1
+        return x
+
+
+def network(group="R4"):
+    torch.manual_seed(0)
+    found = gsa.create_model("digits_gsa", group=group).double().eval()
+    return found, torch.rand(3, 1, 12, 12).double()
+
+
+def test_every_layer_of_ours_is_exact_and_the_whole_stands_last():
+    ours, x = network()
+    errors = layer_errors(ours, x, "R4")
+    *layers, whole = errors
+    assert whole == "GSANet" and len(layers) > 20 and set(layers) <= dict(ours.named_modules()).keys()
+    assert layers.index("lifting") < layers.index("stages.0") < layers.index("stages.1")
+    assert max(error for of_layer in errors.values() for error in of_layer.values()) < 1e-12
+    assert errors[whole] == pytest.approx(gsa.symmetry.equivariance_error(ours, x, "R4"), abs=1e-15)
+
+
+def test_planted_the_layer_that_breaks_it_is_named_with_the_error_before_and_after():
+    ours, x = network()
+    ours.stages[0][0] = Broken(ours.stages[0][0])
+    report = LayerReport.of(ours, x, "R4")
+    layer, before, after = report.first_broken
+    assert layer == "stages.0.0" and before < 1e-12 and after > 1e-3
+    assert report.broken == [1, 2, 3] and "first broken by stages.0.0" in str(report)
+    assert report.as_dict()["first_broken"] == "stages.0.0" and report.as_dict()["broken"] == ["90°", "180°", "270°"]
+
+
+def test_planted_an_encoding_that_does_not_turn_is_named():
+    torch.manual_seed(0)
+    ours = gsa.create_model("digits_r4_sa").double().eval()
+    layers = {name: layer for name, layer in ours.named_modules() if isinstance(layer, gsa.nn.GroupSelfAttention)}
+    name, layer = list(layers.items())[1]
+    layer.encoding.inverse_matrices = torch.eye(2).double().expand(4, 2, 2).clone()
+    first, _, _ = LayerReport.of(ours, torch.rand(3, 1, 12, 12).double(), "R4").first_broken
+    assert first.startswith(name)  # by the map that joins its heads, the first in it to return something
+
+
+def test_any_network_is_looked_into_and_layers_in_place_do_not_hide_others():
+    convolution = nn.Conv2d(1, 4, 3, padding=1, bias=False).double()
+    convolution.weight.data = convolution.weight + convolution.weight.flip(-1)  # left is like right
+    x = torch.rand(3, 1, 8, 8).double()
+    plain = nn.Sequential(
+        convolution, nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2).double()
+    )
+    assert max(max(e.values()) for e in layer_errors(plain, x, "Z2M").values()) < 1e-12
+    assert LayerReport.of(plain, x, "R4").first_broken[0] == "0"
+    shared = nn.Sequential(convolution, nn.Conv2d(4, 1, 1).double(), convolution)
+    assert list(layer_errors(shared, x, "Z2M")) == ["0", "1", "0 (2)", "Sequential"]
+
+
+def test_tokens_are_moved_as_tokens_and_what_knows_no_picture_is_left_out():
+    from torchvision.models import VisionTransformer
+
+    torch.manual_seed(0)
+    vit = VisionTransformer(16, 4, 2, 2, 8, 16, num_classes=3).double().eval()
+    vit.conv_proj.weight.data = vit.conv_proj.weight + vit.conv_proj.weight.flip(-1)
+    vit.conv_proj.weight.data = vit.conv_proj.weight.flip(-1) * 0.5 + vit.conv_proj.weight * 0.5
+    nn.init.normal_(vit.encoder.pos_embedding)
+    report = LayerReport.of(vit, torch.rand(3, 3, 16, 16).double(), "Z2M")
+    assert report.worst("conv_proj") < 1e-12
+    assert report.first_broken[0] == "encoder.dropout"  # the first module after positions are added
+    nn.init.zeros_(vit.encoder.pos_embedding)
+    assert LayerReport.of(vit, torch.rand(3, 3, 16, 16).double(), "Z2M").broken in ([], [1])
+
+
+def test_the_command_checks_anything_importable(capsys):
+    assert cli.main(["check", "torchvision.models:resnet18", "--input", "3,32,32", "--group", "R4"]) == 1
+    said = capsys.readouterr().out
+    assert "first broken by conv1" in said and "BROKEN" in said and "ResNet" in said
+    assert cli.main(["check", "torchvision.models:resnet18", "--input", "3,32,32"]) == 0  # nothing is claimed
+    assert "not claimed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["digits_gsa", "digits_r8_sa", "digits_z2_sa"])
+def test_the_command_checks_names(name, capsys):
+    assert cli.main(["check", name, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["broken"] == [] or not told["claimed"]
+    assert told["group"] == {"digits_gsa": "R4", "digits_r8_sa": "R8", "digits_z2_sa": "R4M"}[name]
+    assert cli.main(["check", name, "--group", "R8M"]) == 1  # more than it has
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "say what to check once"),
+    (["torchvision.models:resnet18"], "must be given, such as --input 3,64,64"),
+    (["torchvision.models:resnet18", "--input", "3,64"], "channels, height and width, such as 3,64,64, but got '3,64'"),
+    (["torchvision.models:nothing", "--input", "3,8,8"], "torchvision.models has no 'nothing'"),
+    (["math:pi", "--input", "3,8,8"], "math:pi must be an nn.Module, or make one when it is called, but is float"),
+    (["no_such_module:f", "--input", "3,8,8"], "no_such_module"),
+])  # fmt: skip
+def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
+    assert cli.main(["check", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_output_that_says_nothing_is_refused():
+    with pytest.raises(ValueError, match="Flatten must return"):
+        layer_errors(nn.Flatten(0), torch.rand(2, 1, 4, 4), "R4")
