@@ -141,7 +141,13 @@ def test_rotmnist_networks_keep_exactly_their_own_symmetries(group, form, float6
 
 
 @pytest.mark.parametrize(
-    "name, side", [("cifar10_z2m_sa", 32), ("pcam_r4_sa", 96), ("pcam_r4m_sa", 96), ("pcam_r8_sa", 96)]
+    "name, side",
+    [
+        ("cifar10_z2m_sa", 32),
+        ("pcam_r4_sa", 96),
+        ("pcam_r4m_sa", 96),
+        pytest.param("pcam_r8_sa", 96, marks=pytest.mark.slow),
+    ],
 )
 def test_cifar_and_pcam_networks_keep_exactly_their_own_symmetries(name, side, float64):
     network = gsa.create_model(name)

@@ -238,9 +238,9 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
     ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),
     ("experiment=rotmnist/r4_saa", "(the nearest is 'experiment/rotmnist/r4_sa')"),
     ("experiment=rotmnist/r4_sa", "use data.source=mnist"),  # there are no data: told once Hydra has made its folder
-    ("ckpt_path=nowhere.ckpt", "there is no checkpoint at nowhere.ckpt"),
+    pytest.param("ckpt_path=nowhere.ckpt", "there is no checkpoint at nowhere.ckpt", marks=pytest.mark.slow),
     ("hydra.run.dir=/dev/null/mine", "output_dir must be a folder that can be written, but /dev/null is not"),
-    ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
+    pytest.param("data.batch_size=-3", "batch_size must be at least 1, but got -3", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
     done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,

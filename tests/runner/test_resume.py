@@ -149,7 +149,7 @@ def test_one_process_works_in_a_folder(small, tmp_path):
     (tmp_path / "run").mkdir()
     owner = subprocess.Popen(
         [sys.executable, "-c", "import os, sys, time; from pathlib import Path; from gsa.runner._folder import held\n"
-         "with held(Path(sys.argv[1])):\n os.fork(); print('held', flush=True); time.sleep(60)", tmp_path / "run"],
+         "with held(Path(sys.argv[1])):\n os.fork() and print('held', flush=True); time.sleep(60)", tmp_path / "run"],
         stdout=subprocess.PIPE, process_group=0,
     )  # fmt: skip
     try:
@@ -161,4 +161,5 @@ def test_one_process_works_in_a_folder(small, tmp_path):
         train(small("trainer.max_epochs=1"))
     finally:
         os.killpg(owner.pid, signal.SIGKILL)
+        owner.wait()
         owner.stdout.close()

@@ -241,6 +241,7 @@ def test_labels_and_colours_follow_the_data(small):
         train(small("+model.num_classes=5"))
 
 
+@pytest.mark.slow
 def test_the_command_resumes_in_its_own_folder(tmp_path):
     short = ["model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "trainer.limit_train_batches=2",
              "report=false", "trainer.accelerator=cpu"]  # fmt: skip

@@ -45,7 +45,8 @@ def exported(tmp_path, name, **formats):
         return file, images, network.eval()(images)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_plain_program_runs_without_gsa_for_any_batch(tmp_path, name):
     file, images, logits = exported(tmp_path, name, plain=True)
     torch.save((images, logits), tmp_path / "expected")
