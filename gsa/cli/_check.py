@@ -20,8 +20,7 @@ from gsa.symmetry import LayerReport
 __all__ = ["run"]
 
 _SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of a network's own data
-_PICTURES = 3  # no group has so many elements, but R3
-_MOST_COLUMNS = 8
+_PICTURES = 3
 
 
 def run(options: Namespace) -> int:
@@ -97,18 +96,5 @@ def _told(what: str, report: LayerReport, claimed: Group | None, broken: list[in
     for g, error in report.errors[whole].items():
         note = "not claimed" if claimed is None and g else "exact" if g in exact else "sampled"
         lines.append(f"    {measured.describe(g):20s} {error:.1e}  {'BROKEN' if g in broken else note}")
-    shown = [name for name in report.errors if name == whole or name.count(".") < depth]
-    wide = max(map(len, [*shown, "layer"]))
-    if measured.order <= _MOST_COLUMNS:
-        columns = {measured.describe(g): [g] for g in range(measured.order)}
-    else:
-        columns = {"exact": list(exact), "sampled": [g for g in range(measured.order) if g not in exact]}
-    columns = {name: found for name, found in columns.items() if found}
-    lines += ["", f"{'layer':{wide}s}" + "".join(f"  {name:>8s}" for name in columns) + "   (the worst of each column)"]
-    for name in shown:
-        worst = [max(report.errors[name][g] for g in found) for found in columns.values()]
-        lines.append(f"{name:{wide}s}" + "".join(f"  {error:8.1e}" for error in worst))
-    if report.first_broken is not None:
-        layer, before, after = report.first_broken
-        lines.append(f"\nfirst broken by {layer}: {before:.1e} before it, {after:.1e} after")
+    lines += ["", report.table(depth)]
     return "\n".join(lines)

@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-import lightning
 import torch
 from torch import Tensor
+
+from gsa.data._described import DescribedData, Normalisation
 
 __all__ = ["ImageData", "OwnData", "completed"]
 
@@ -54,7 +55,7 @@ def completed(data: Any, seed: int) -> Any:
     return OwnData(data, seed)
 
 
-class OwnData(lightning.LightningDataModule):
+class OwnData(DescribedData):
     """An `ImageData` with all else that a run asks for: its sizes, its first pictures, its place after a stop.
 
     Before every epoch PyTorch's generator is set to a function of (seed, epoch), from which a shuffling loader draws
@@ -65,15 +66,16 @@ class OwnData(lightning.LightningDataModule):
         seed: of the run.
     """
 
+    for_several_processes = False
+
     def __init__(self, inner: Any, seed: int) -> None:
         super().__init__()
         self.inner, self.seed = inner, seed
         self.num_classes, self.in_channels, self.image_size = inner.num_classes, inner.in_channels, inner.image_size
-        self.name: str = getattr(inner, "name", None) or type(inner).__name__
-        self.source: str = getattr(inner, "source", None) or type(inner).__module__
-        self.classes: Sequence[str] = getattr(inner, "classes", None) or [str(c) for c in range(inner.num_classes)]
-        self.mean = getattr(inner, "mean", None) or [0.0] * self.in_channels
-        self.std = getattr(inner, "std", None) or [1.0] * self.in_channels
+        self.name = getattr(inner, "name", None) or type(inner).__name__  # Lightning's own is None
+        self.source = getattr(inner, "source", None) or type(inner).__module__
+        self.mean = getattr(inner, "mean", [0.0] * self.in_channels)
+        self.std = getattr(inner, "std", [1.0] * self.in_channels)
         self.parts: dict[str, _Part] = {}
         self.batch_size = self.eval_batch_size = 100  # until the loaders are asked
 
@@ -87,20 +89,20 @@ class OwnData(lightning.LightningDataModule):
         self.inner.setup("test")
         with torch.random.fork_rng(devices=[]):
             for part in _PARTS:
-                loader = getattr(self.inner, f"{part}_dataloader")()
+                loader = self._loader(part)
                 size = self._check(part, loader)
                 if part == "train":
                     self.batch_size = size
                 self.parts[part] = _Part(loader, self.mean, self.std)
 
     def train_dataloader(self) -> Any:
-        return _Resumed(self.inner.train_dataloader(), self.trainer, self.seed)
+        return _Resumed(self._loader("train"), self.trainer, self.seed)
 
     def val_dataloader(self) -> Any:
-        return self.inner.val_dataloader()
+        return self._loader("val")
 
     def test_dataloader(self) -> Any:
-        return self.inner.test_dataloader()
+        return self._loader("test")
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         return self.inner.on_before_batch_transfer(batch, dataloader_idx)
@@ -108,33 +110,23 @@ class OwnData(lightning.LightningDataModule):
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         return self.inner.on_after_batch_transfer(batch, dataloader_idx)
 
-    def batches_per_epoch(self) -> int:
-        """Training batches of an epoch, as far as the trainer does not limit them."""
-        batches = len(self.inner.train_dataloader())
-        limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
-        return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    @property
+    def classes(self) -> Sequence[str]:
+        """Names of the labels."""
+        return getattr(self.inner, "classes", None) or super().classes
+
+    def _batches(self) -> int:
+        return len(self._loader("train"))
 
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
         with torch.random.fork_rng(devices=[]):
-            labels = torch.cat([labels for _, labels in self.inner.train_dataloader()])
+            labels = torch.cat([labels for _, labels in self._loader("train")])
         return torch.bincount(labels, minlength=self.num_classes)
 
-    def describe(self) -> dict[str, str | int]:
-        """What a report says of the data; sizes of the parts once they are loaded."""
-        return {"name": self.name, "source": self.source} | {part: len(found) for part, found in self.parts.items()}
-
-    def picture_format(self) -> dict[str, str | int | list]:
-        """What a trained network has to know to be shown other pictures, in plain values."""
-        return {
-            "data": self.name,
-            "in_channels": self.in_channels,
-            "image_size": self.image_size,
-            "num_classes": self.num_classes,
-            "mean": [float(value) for value in self.mean],
-            "std": [float(value) for value in self.std],
-            "classes": list(self.classes),
-        }
+    def _loader(self, part: str) -> Any:
+        self.inner.trainer = self.trainer  # which it may ask
+        return getattr(self.inner, f"{part}_dataloader")()
 
     def _check(self, part: str, loader: Any) -> int:
         """The size of its first batch, if that is one of pictures and labels."""
@@ -159,12 +151,12 @@ class OwnData(lightning.LightningDataModule):
         return len(labels)
 
 
-class _Part:
+class _Part(Normalisation):
     """Training, validation or test pictures, as the report looks at them."""
 
     def __init__(self, loader: Any, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__(mean, std)
         self._loader = loader
-        self._mean, self._std = (torch.as_tensor(one, dtype=torch.float32).view(-1, 1, 1) for one in (mean, std))
 
     def __len__(self) -> int:
         dataset: Any = getattr(self._loader, "dataset", None)
@@ -174,14 +166,6 @@ class _Part:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
         pictures, labels = _first(self._loader, count)
         return self.as_read(pictures), labels
-
-    def normalise(self, pictures: Tensor) -> Tensor:
-        """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
-        return (pictures - self._mean) / self._std
-
-    def as_read(self, pictures: Tensor) -> Tensor:
-        """The opposite of `normalise`."""
-        return pictures * self._std + self._mean
 
 
 def _first(loader: Iterable[Any], count: int) -> tuple[Tensor, Tensor]:

@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import lightning
 import numpy
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._described import DescribedData, Normalisation
 from gsa.data._order import EpochOrder
 from gsa.data._parts import check_parts
 
@@ -25,16 +25,14 @@ class LabelledPictures(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-class PictureDataModule(lightning.LightningDataModule):
+class PictureDataModule(DescribedData):
     """Labelled pictures in three parts, "train", "val" and "test".
 
     Subclasses say what the pictures are: the attributes below, and `load`. Everything random is a function of
     (seed, epoch, index): batches do not depend on workers, on what ran before, or on where a run was resumed.
 
     Attributes:
-        name, source: of the data set, as reports show them.
-        num_classes, in_channels, image_size: of the pictures.
-        mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
+        name, source, num_classes, in_channels, image_size, mean, std: as in `DescribedData`.
         least_batches: an epoch goes through the training pictures several times, until it has so many batches.
         sizes: pictures in each part, where the data set has them fixed; `setup` refuses others.
         parts: {"train", "val", "test"} → dataset of (picture, label), after `setup`.
@@ -51,13 +49,6 @@ class PictureDataModule(lightning.LightningDataModule):
         ValueError: an argument out of its range.
     """
 
-    name: str
-    source: str
-    num_classes: int
-    in_channels: int
-    image_size: int
-    mean: Sequence[float]
-    std: Sequence[float]
     sizes: Mapping[str, int] | None = None
     least_batches: int = 0
 
@@ -122,36 +113,12 @@ class PictureDataModule(lightning.LightningDataModule):
     def test_dataloader(self) -> DataLoader:
         return self._share_of("test")
 
-    def batches_per_epoch(self) -> int:
-        """Training batches of an epoch, as far as the trainer does not limit them."""
-        batches = len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
-        limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
-        return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    def _batches(self) -> int:
+        return len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
 
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
         return torch.bincount(torch.tensor(_labels(self.parts["train"].dataset)), minlength=self.num_classes)
-
-    def describe(self) -> dict[str, str | int]:
-        """What a report says of the data; sizes of the parts once they are loaded."""
-        return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
-
-    def picture_format(self) -> dict[str, str | int | list]:
-        """What a trained network has to know to be shown other pictures, in plain values."""
-        return {
-            "data": self.name,
-            "in_channels": self.in_channels,
-            "image_size": self.image_size,
-            "num_classes": self.num_classes,
-            "mean": [float(value) for value in self.mean],
-            "std": [float(value) for value in self.std],
-            "classes": list(self.classes),
-        }
-
-    @property
-    def classes(self) -> Sequence[str]:
-        """Names of the labels."""
-        return [str(label) for label in range(self.num_classes)]
 
     def _place(self) -> tuple[int, int]:
         """Epoch and pictures of it that have been seen: not 0, 0 in a resumed run.
@@ -185,7 +152,7 @@ class PictureDataModule(lightning.LightningDataModule):
         return DataLoader(self.parts[part], num_workers=workers, persistent_workers=workers > 0, **options)
 
 
-class NormalisedPictures(Dataset):
+class NormalisedPictures(Normalisation, Dataset):
     """Pictures, augmented and normalised; the key is an index, or (round, index), which augmentation depends on."""
 
     def __init__(
@@ -196,9 +163,8 @@ class NormalisedPictures(Dataset):
         augmentation: Sequence[str] = (),
         seed: int = 0,
     ) -> None:
+        super().__init__(mean, std)
         self.dataset, self.augmentation, self.seed = dataset, tuple(augmentation), seed
-        self.mean = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1, 1)
-        self.std = torch.as_tensor(std, dtype=torch.float32).view(-1, 1, 1)
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -214,14 +180,6 @@ class NormalisedPictures(Dataset):
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
         pictures, labels = zip(*(self._read(index) for index in range(min(count, len(self)))), strict=True)
         return torch.stack(pictures), torch.tensor(labels)
-
-    def normalise(self, pictures: Tensor) -> Tensor:
-        """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
-        return (pictures - self.mean) / self.std
-
-    def as_read(self, pictures: Tensor) -> Tensor:
-        """The opposite of `normalise`."""
-        return pictures * self.std + self.mean
 
     def _read(self, index: int) -> tuple[Tensor, int]:
         picture, label = self.dataset[index]

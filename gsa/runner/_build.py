@@ -19,7 +19,7 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from gsa.data import OwnData, completed
+from gsa.data import completed
 from gsa.files import one_line
 from gsa.report import WandbSections
 from gsa.runner._keys import refuse_bad_keys
@@ -103,7 +103,7 @@ def build(config: DictConfig) -> Run:
     with _silence():
         try:
             run = _make_all(config)
-            check_processes(run.trainer, None if isinstance(run.data, OwnData) else run.data.batch_size, draws_seed)
+            check_processes(run.trainer, run.data.batch_size if run.data.for_several_processes else None, draws_seed)
             _try(run)
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
             raise ConfigError(str(error)) from error

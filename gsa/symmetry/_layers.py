@@ -15,6 +15,8 @@ from gsa.symmetry._measure import evaluating, relative_error
 
 __all__ = ["LayerReport", "layer_errors"]
 
+_MOST_COLUMNS = 8
+
 
 def layer_errors(module: nn.Module, x: Tensor, group: Group | str) -> dict[str, dict[int, float]]:
     """How far the output of every submodule, as a function of the network's input, is from commuting with a group.
@@ -106,8 +108,7 @@ class LayerReport:
 
     def worst(self, layer: str) -> float:
         """The largest error of a layer under exact elements; infinite where one is not a number."""
-        errors = [self.errors[layer][g] for g in self.group.grid_elements]
-        return max(error if math.isfinite(error) else math.inf for error in errors)
+        return max(_size(self.errors[layer][g]) for g in self.group.grid_elements)
 
     @property
     def first_broken(self) -> tuple[str, float, float] | None:
@@ -141,12 +142,29 @@ class LayerReport:
         }
 
     def __str__(self) -> str:
-        """A row for each layer, a column for each element: ✗ broken, ~ sampled between the pixels."""
-        names = [self.group.describe(g) for g in range(self.group.order)]
-        wide = max(map(len, self.errors))
-        lines = [" " * wide + "".join(f"  {name:>9s}" for name in names)]
-        for layer, errors in self.errors.items():
-            lines.append(f"{layer:{wide}s}" + "".join(f"  {self._cell(g, error):>9s}" for g, error in errors.items()))
+        return self.table()
+
+    def table(self, depth: int | None = None) -> str:
+        """A row for each layer, a column for each element, and the first layer that breaks one.
+
+        Broken exact elements are marked ✗, others ~, as they are sampled between the pixels; of groups of more than
+        eight elements, the worst exact and the worst sampled one are shown.
+
+        Args:
+            depth: 1 shows the layers of the network itself, 2 theirs as well; all when None.
+        """
+        exact, all_elements = self.group.grid_elements, range(self.group.order)
+        sampled = [g for g in all_elements if g not in exact]
+        columns = {self.group.describe(g): [g] for g in all_elements}
+        if len(columns) > _MOST_COLUMNS:
+            columns = {"exact": list(exact)} | ({"sampled": sampled} if sampled else {})
+        whole = list(self.errors)[-1]
+        shown = [name for name in self.errors if depth is None or name == whole or name.count(".") < depth]
+        wide = max(map(len, shown))
+        lines = [" " * wide + "".join(f"  {name:>9s}" for name in columns)]
+        for layer in shown:
+            worst = [max(elements, key=lambda g: _size(self.errors[layer][g])) for elements in columns.values()]
+            lines.append(f"{layer:{wide}s}" + "".join(f"  {self._cell(g, self.errors[layer][g]):>9s}" for g in worst))
         if self.first_broken is not None:
             layer, before, after = self.first_broken
             lines.append(f"first broken by {layer}: {before:.1e} before it, {after:.1e} after")
@@ -156,6 +174,10 @@ class LayerReport:
         if element not in self.group.grid_elements:
             return f"{error:.1e} ~"
         return f"{error:.1e}" + ("  " if error <= self.tolerance else " ✗")
+
+
+def _size(error: float) -> float:
+    return error if math.isfinite(error) else math.inf
 
 
 @contextmanager

@@ -140,15 +140,10 @@ def test_rotmnist_networks_keep_exactly_their_own_symmetries(group, form, float6
     assert_exactly_its_own_symmetries(network, torch.rand(1, 1, 28, 28))
 
 
-@pytest.mark.parametrize(
-    "name, side",
-    [
-        ("cifar10_z2m_sa", 32),
-        ("pcam_r4_sa", 96),
-        ("pcam_r4m_sa", 96),
-        pytest.param("pcam_r8_sa", 96, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name, side", [
+    ("cifar10_z2m_sa", 32), ("pcam_r4_sa", 96), ("pcam_r4m_sa", 96),
+    pytest.param("pcam_r8_sa", 96, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_cifar_and_pcam_networks_keep_exactly_their_own_symmetries(name, side, float64):
     network = gsa.create_model(name)
     assert_exactly_its_own_symmetries(network, torch.rand(1, network.lifting.in_channels, side, side))

@@ -1,0 +1,83 @@
+"""What a run asks of data, whoever has written them: numbers, names, and how their pictures are normalised."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor
+
+__all__ = ["DescribedData", "Normalisation"]
+
+
+class DescribedData(lightning.LightningDataModule):
+    """Labelled pictures in three parts, with what reports and checkpoints say of them.
+
+    Attributes:
+        name, source: of the data set, as reports show them.
+        num_classes, in_channels, image_size: of the pictures.
+        mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
+        for_several_processes: whether each process of a run takes its share of every batch.
+        parts: {"train", "val", "test"} → pictures, after `setup`.
+    """
+
+    name: str
+    source: str
+    num_classes: int
+    in_channels: int
+    image_size: int
+    mean: Sequence[float]
+    std: Sequence[float]
+    for_several_processes = True
+    parts: Mapping[str, Any]
+
+    def batches_per_epoch(self) -> int:
+        """Training batches of an epoch, as far as the trainer does not limit them."""
+        batches = self._batches()
+        limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
+        return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+
+    def describe(self) -> dict[str, str | int]:
+        """What a report says of the data; sizes of the parts once they are loaded."""
+        return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
+
+    def picture_format(self) -> dict[str, str | int | list]:
+        """What a trained network has to know to be shown other pictures, in plain values."""
+        return {
+            "data": self.name,
+            "in_channels": self.in_channels,
+            "image_size": self.image_size,
+            "num_classes": self.num_classes,
+            "mean": [float(value) for value in self.mean],
+            "std": [float(value) for value in self.std],
+            "classes": list(self.classes),
+        }
+
+    @property
+    def classes(self) -> Sequence[str]:
+        """Names of the labels."""
+        return [str(label) for label in range(self.num_classes)]
+
+    def _batches(self) -> int:
+        """Training batches of an epoch, all of them."""
+        raise NotImplementedError
+
+
+class Normalisation:
+    """(x − mean) / std by channel.
+
+    Args:
+        mean, std: a number for each channel.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        self.mean = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1, 1)
+        self.std = torch.as_tensor(std, dtype=torch.float32).view(-1, 1, 1)
+
+    def normalise(self, pictures: Tensor) -> Tensor:
+        """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
+        return (pictures - self.mean) / self.std
+
+    def as_read(self, pictures: Tensor) -> Tensor:
+        """The opposite of `normalise`."""
+        return pictures * self.std + self.mean
