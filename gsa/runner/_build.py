@@ -10,8 +10,6 @@ from typing import Any
 
 import lightning
 import torch
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint, ProgressBar
 from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
@@ -22,6 +20,7 @@ from torch import Tensor, nn
 from gsa.data import completed
 from gsa.files import one_line
 from gsa.report import WandbSections
+from gsa.runner._instances import make
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
@@ -134,7 +133,7 @@ def make_loggers(run: Run) -> None:
         ConfigError: a logger whose package is not installed, or that cannot begin, such as one whose server is gone.
     """
     for name, node in (run.config.logger or {}).items():
-        logger = _make(complete_wandb(node, run.config, run.data.name))
+        logger = make(complete_wandb(node, run.config, run.data.name))
         try:
             _ = logger.experiment  # made on first use, which would be after hours
         except Exception as error:
@@ -144,10 +143,10 @@ def make_loggers(run: Run) -> None:
 
 
 def _make_all(config: DictConfig) -> Run:
-    data = completed(_make(config.data), config.seed)
-    network = _make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
+    data = completed(make(config.data), config.seed)
+    network = make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
     plain: Any = OmegaConf.to_container(config, resolve=True)
-    rules = _make(config.optimizer), _make(config.scheduler)
+    rules = make(config.optimizer), make(config.scheduler)
     told = plain.get  # older configurations lack these keys
     balanced = told("class_weights") == "balanced"
     loss = TrainingLoss(data.num_classes, told("label_smoothing", 0.0), told("mixup", 0.0), balanced)
@@ -156,14 +155,14 @@ def _make_all(config: DictConfig) -> Run:
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:
         callbacks.append(EMAWeightAveraging(decay=config.ema))
-    callbacks += [_make(node) for node in (config.callbacks or {}).values()]
+    callbacks += [make(node) for node in (config.callbacks or {}).values()]
     callbacks.append(listener)  # saves what the others have made of the step
     if not config.logger:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
     if not config.trainer.enable_progress_bar:
         callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
     best = next((c for c in callbacks if isinstance(c, ModelCheckpoint) and c.monitor), None)
-    trainer = _make(
+    trainer = make(
         config.trainer,
         callbacks=callbacks,
         logger=False,
@@ -184,18 +183,6 @@ def _try(run: Run) -> None:
     with torch.no_grad(), isolate_rng():
         run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))
     run.network.train()
-
-
-def _make(node: DictConfig, **more: Any) -> Any:
-    """`hydra.utils.instantiate`, with the error of the target itself."""
-    try:
-        return instantiate(node, _convert_="all", **more)
-    except InstantiationException as error:
-        if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
-            raise ConfigError(str(error).splitlines()[0]) from error
-        if isinstance(error.__cause__, ModuleNotFoundError):  # a logger's package, an extra
-            raise ConfigError(str(error.__cause__)) from error
-        raise error.__cause__ from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from gsa._nearest import nearest
 from gsa.runner._schema import ConfigError, RunConfig
 
-__all__ = ["every_key", "flat", "refuse_bad_keys", "refuse_bad_values"]
+__all__ = ["every_key", "flat", "refuse_bad_keys", "refuse_bad_node", "refuse_bad_values"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 
@@ -26,7 +26,7 @@ def refuse_bad_values(config: DictConfig) -> dict[str, Any]:
 
     Raises:
         ConfigError: a key at the top that nothing reads, a value that is missing, a number that is not finite, or one
-            at the top that no run could mean.
+            at the top or of the trainer that no run could mean.
     """
     legal = list(RunConfig.__dataclass_fields__)
     for key in config:
@@ -41,6 +41,7 @@ def refuse_bad_values(config: DictConfig) -> dict[str, Any]:
     for key, value in plain.items():
         _check_finite(key, value)
     _check_top(plain)
+    _check_trainer(plain)
     return plain
 
 
@@ -55,10 +56,9 @@ def refuse_bad_keys(config: DictConfig) -> None:
     for key, value in plain.items():
         if key in ("callbacks", "logger"):
             for name, node in (value or {}).items():
-                _check(f"{key}.{name}", node, needs_target=True)
+                refuse_bad_node(f"{key}.{name}", node, needs_target=True)
         else:
-            _check(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
-    _check_trainer(plain)
+            refuse_bad_node(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
 
 
 def flat(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -100,17 +100,17 @@ def _check_top(plain: dict[str, Any]) -> None:
 
 
 def _check_trainer(plain: dict[str, Any]) -> None:
-    """Values of the trainer, of the right type, that no run could mean."""
-    trainer = plain["trainer"]
-    epochs, clip = trainer.get("max_epochs"), trainer.get("gradient_clip_val")
-    halves = trainer.get("accumulate_grad_batches")
+    """Values of the trainer that no run could mean; those of another type are left to its signature."""
+    trainer = plain["trainer"] if isinstance(plain["trainer"], dict) else {}
+    numbers = {key: value for key, value in trainer.items() if isinstance(value, int | float)}
+    epochs = trainer.get("max_epochs")
     if not (isinstance(epochs, int) and epochs >= 1):
         raise ConfigError(
             f"trainer.max_epochs must be at least 1, the schedule needs the length of the run, but got {epochs!r}"
         )
-    if halves is not None and halves < 1:
+    if (halves := numbers.get("accumulate_grad_batches", 1)) < 1:
         raise ConfigError(f"trainer.accumulate_grad_batches must be at least 1, but got {halves}")
-    if clip is not None and clip <= 0:
+    if (clip := numbers.get("gradient_clip_val", 1)) <= 0:
         raise ConfigError(f"trainer.gradient_clip_val must be positive, or null, but got {clip}")
     if trainer.get("val_check_interval") not in (None, 1.0):
         raise ConfigError(
@@ -118,10 +118,10 @@ def _check_trainer(plain: dict[str, Any]) -> None:
             f"{trainer['val_check_interval']}"
         )
     for part in ("train", "val", "test"):
-        limit = trainer.get(f"limit_{part}_batches")
-        if limit is not None and limit <= 0 and plain[part if part == "test" else "train"]:
+        limit = numbers.get(f"limit_{part}_batches", 1)
+        if limit <= 0 and plain[part if part == "test" else "train"]:
             raise ConfigError(f"trainer.limit_{part}_batches must be positive, or null, but got {limit}")
-    if trainer.get("max_steps", -1) == 0:
+    if numbers.get("max_steps") == 0:
         raise ConfigError("trainer.max_steps must be positive, or -1 for no limit, but got 0")
     if trainer.get("check_val_every_n_epoch", 1) != 1:
         raise ConfigError(
@@ -141,17 +141,22 @@ def _check_finite(where: str, value: Any) -> None:
             _check_finite(f"{where}[{index}]", inner)
 
 
-def _check(where: str, value: Any, needs_target: bool = False) -> None:
+def refuse_bad_node(where: str, value: Any, needs_target: bool = False) -> None:
+    """Look at the keys and values below a key, against the signatures of their targets.
+
+    Raises:
+        ConfigError: as `refuse_bad_keys`.
+    """
     if needs_target and not (isinstance(value, dict) and "_target_" in value):
         raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
     if isinstance(value, dict):
         if "_target_" in value:
             _check_arguments(where, value)
         for key, inner in value.items():
-            _check(f"{where}.{key}", inner)
+            refuse_bad_node(f"{where}.{key}", inner)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _check(f"{where}[{index}]", inner)
+            refuse_bad_node(f"{where}[{index}]", inner)
 
 
 def _check_arguments(where: str, node: dict) -> None:

@@ -48,6 +48,7 @@ def test_refusals_and_completions_need_no_torch_the_second_time(tmp_path):
         "optimizer.lr=nan": "optimizer.lr must be a finite number",
         "seed=-1": "seed must be in [0, 2³²)",
         "train=false": "train=false tests a checkpoint",
+        "trainer.max_epochs=0": "trainer.max_epochs must be at least 1",
         "--help": "digits_r4_sa",
     }.items():
         found, text = imported(tmp_path, TRAIN, word)
@@ -55,6 +56,11 @@ def test_refusals_and_completions_need_no_torch_the_second_time(tmp_path):
     line = {"COMP_LINE": "command model=digits_r", "COMP_POINT": "22"}
     found, text = imported(tmp_path, TRAIN, "--shell-completion", "query=bash", **line)
     assert "model=digits_r4_sa" in text and not found
+
+
+def test_what_the_network_refuses_needs_no_lightning(tmp_path):
+    found, text = imported(tmp_path, TRAIN, "model.neighbourhood=4")
+    assert "neighbourhood must be an odd number" in text and found == {"torch"}
 
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b'{"of": 1, "made": {}}', b"\xff", b"[" * 100_000])

@@ -1,0 +1,42 @@
+"""The object that a node of the configuration describes."""
+
+from typing import Any
+
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from gsa.runner._keys import refuse_bad_node
+from gsa.runner._schema import ConfigError
+
+__all__ = ["make", "refuse_bad_network"]
+
+
+def make(node: DictConfig, **more: Any) -> Any:
+    """`hydra.utils.instantiate`, with the error of the target itself."""
+    try:
+        return instantiate(node, _convert_="all", **more)
+    except InstantiationException as error:
+        if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
+            raise ConfigError(str(error).splitlines()[0]) from error
+        if isinstance(error.__cause__, ModuleNotFoundError):  # a logger's package, an extra
+            raise ConfigError(str(error.__cause__)) from error
+        raise error.__cause__ from None
+
+
+def refuse_bad_network(config: DictConfig) -> None:
+    """Plan a network of ours and allocate nothing: what it refuses is said before the seconds of importing Lightning.
+
+    Raises:
+        ConfigError: a key or value of the network that it does not take, or cannot be meant.
+    """
+    if OmegaConf.select(config, "model._target_") != "gsa.create_model":
+        return
+    import torch
+
+    refuse_bad_node("model", OmegaConf.to_container(config.model, resolve=True))
+    try:
+        with torch.device("meta"):
+            make(config.model)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(str(error)) from error
