@@ -57,4 +57,4 @@ class Call(NamedTuple):
 
     def to(self, dtype: torch.dtype) -> Call:
         """The same call with its five tensors in this dtype."""
-        return self.with_tensors(*(tensor.to(dtype) for tensor in self.tensors))
+        return self.with_tensors(*[tensor.to(dtype) for tensor in self[:5]])

@@ -5,6 +5,7 @@ import struct
 import zlib
 
 import numpy
+import PIL
 import pytest
 from PIL import EpsImagePlugin, Image
 from torchvision.transforms import functional as F
@@ -68,6 +69,8 @@ def test_every_kind_of_picture_comes_out_on_the_same_scale(tmp_path, kind, mode)
         picture = Image.frombytes(kind, (16, 16), big) if big else Image.fromarray(of_numbers[kind])
     else:
         picture = Image.fromarray(grey).convert("RGB" if kind in ("CMYK", "YCbCr") else "L").convert(kind)
+    if kind == "YCbCr" and int(PIL.__version__.split(".")[0]) < 13:
+        pytest.skip("this Pillow cannot read the TIFF that it writes")
     picture.save(file := tmp_path / ("a.png" if kind in ("P", "LA", "RGBA", "I;16") else "a.tif"))
     if kind == "u32":  # Pillow writes signed ones only
         signed, unsigned = (struct.pack("<HHIHH", 339, 3, 1, sign, 0) for sign in (2, 1))

@@ -26,8 +26,11 @@ def read_back(folder):
     """The records of the one offline run below a folder, by wandb's own reader."""
     (run,) = Path(folder).glob("wandb/offline-run-*")
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(run)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    return run, [json.loads(line) for line in lines]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if "No such command" in done.stderr:
+        pytest.skip("this wandb cannot read its own files")
+    done.check_returncode()
+    return run, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def of_type(records, kind):
