@@ -36,6 +36,7 @@ ARROWS = {
     "training": {"files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
+    "published": {"groups", "models", "nn"},
     "hub": {"_version", "files", "models", "saved"},
     "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "report", "runner"},
     "__init__": {"_version", "_with_torch", "groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},

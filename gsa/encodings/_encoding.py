@@ -196,7 +196,14 @@ class AdditiveEncoding(Encoding):
         """ρ_H(ĥ⁻¹h̃): [query poses, key poses, d]."""
         if self.pose_vectors is None:
             return like.new_zeros(query_poses, key_poses, self.head_dim)
-        vectors = self.pose_vectors[self.relative_pose]
+        return self._padded(self.pose_vectors[self.relative_pose])
+
+    def pose_seen_by(self, h: int) -> Tensor:
+        """ρ_H(ĥ⁻¹h̃h), the group term as it was published, which is not equivariant: [query poses, key poses, d]."""
+        assert self.pose_vectors is not None
+        return self._padded(self.pose_vectors[self.group.product[:, h].to(self.relative_pose)[self.relative_pose]])
+
+    def _padded(self, vectors: Tensor) -> Tensor:
         return nn.functional.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:

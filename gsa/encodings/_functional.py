@@ -42,6 +42,11 @@ class FunctionalEncoding(AdditiveEncoding):
         self.row = _coordinate_network(hidden, share)
         self.column = _coordinate_network(hidden, head_dim - share if lifting else share)
 
+    def start_without_biases(self) -> None:
+        """The first biases at 0, as the public code starts them."""
+        for first in (self.row[0], self.column[0]):
+            nn.init.zeros_(first.get_parameter("bias"))
+
     def spatial(self, offsets: Tensor) -> Tensor:
         x, y = self._acted(offsets).split(1, dim=-1)
         encoded = torch.cat((self.row(y), self.column(x)), dim=-1)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from gsa._checks import check_choice
 from gsa.groups import Group
 from gsa.models._network import Network
+from gsa.models._published import PublishedBlock, as_published, use_pose_index
 from gsa.models._stages import StagePlan
 from gsa.models._stem import StemOptions
 from gsa.nn import (
@@ -33,7 +34,7 @@ class Dropouts:
 
 
 _PLAN, _ATTENTION, _STEM, _DROPOUTS = StagePlan(), AttentionOptions(head_dim=None), StemOptions(), Dropouts()
-_BLOCKS = {"residual": AttentionBlock, "plain": PlainBlock}
+_BLOCKS = {"residual": AttentionBlock, "plain": PlainBlock, "published": PublishedBlock}
 
 
 class GSANet(Network):
@@ -44,8 +45,8 @@ class GSANet(Network):
     The first pool is there where the stem has one. The logits do not change when the input is moved by
     an element of the group that is exact on the grid.
 
-    Source: Romero & Cordonnier 2021, as their public code builds it, but for the order in a block's mlp (see
-    `AttentionBlock`) and the head's bias.
+    Source: Romero & Cordonnier 2021. Their public code differs in nine ways, each of which `published=True` takes
+    (docs/published.md has their sizes and reasons).
 
     Args:
         group: the point group H, or its name.
@@ -53,8 +54,9 @@ class GSANet(Network):
         plan: channels, blocks, crops and pools.
         attention: of every attention layer.
         stem: how the lifting layer differs.
-        form: of the blocks' attention, "summed" or "regular".
-        block: "residual" (the paper's, `gsa.nn.AttentionBlock`) or "plain" (`gsa.nn.PlainBlock`).
+        form: of the blocks' attention, "regular" or "summed" (the paper's).
+        block: "residual" (the paper's, `gsa.nn.AttentionBlock`), "published" (the same with the mlp of the public code)
+            or "plain" (`gsa.nn.PlainBlock`).
         norm: "sample" (the paper's), "channel" or "batch".
         lifted_norm, block_norm: norm and swish after the lifting layer; after every block.
         dropouts: beside those of the attention layers.
@@ -62,6 +64,10 @@ class GSANet(Network):
             the number of pixels), "mean" or "max" over pixels; "max" or "mean" over poses.
         on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn" or "allow".
             Networks without poses (Z2) always allow it.
+        published: build it as the public code does; then form is "summed", block "published" and pixels "sum", the head
+            has no bias, and pools that lose exactness warn.
+        pose_index: group term of the summed form, "corrected" or, for the logits of the public code, "published", which
+            is not equivariant and warns.
 
     Shapes:
         [B, C, H, W] → [B, num_classes]
@@ -88,7 +94,7 @@ class GSANet(Network):
         plan: StagePlan = _PLAN,
         attention: AttentionOptions = _ATTENTION,
         stem: StemOptions = _STEM,
-        form: str = "summed",
+        form: str = "regular",
         block: str = "residual",
         norm: str = "sample",
         lifted_norm: bool = False,
@@ -97,11 +103,17 @@ class GSANet(Network):
         pixels: str = "mean",
         poses: str = "max",
         on_inexact: str = "raise",
+        published: bool = False,
+        pose_index: str = "corrected",
     ) -> None:
+        if published:
+            form, block, pixels = "summed", "published", "sum"
+            on_inexact = "warn" if on_inexact == "raise" else on_inexact
         super().__init__(group, in_channels, num_classes, pixels, poses)
         check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
         check_choice(tuple(_BLOCKS), block=block)
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
+        self.published = published
         self.input_dropout = nn.Dropout(dropouts.input_dropout)
         self.lifting = LiftingSelfAttention(
             self.group, in_channels, plan.channels, crop=stem.stem_crop, **vars(stem.of(attention))
@@ -128,9 +140,12 @@ class GSANet(Network):
             self.stages.append(stage)
         self.num_features = channels
         self.reset_classifier(num_classes)
+        if published:
+            as_published(self)
+        use_pose_index(self, pose_index)
 
     def make_head(self, num_classes: int) -> nn.Module:
-        return PointwiseLinear(self.num_features, num_classes)
+        return PointwiseLinear(self.num_features, num_classes, bias=not self.published)
 
     def forward_stages(self, images: Tensor) -> list[Tensor]:
         self._check_size(*images.shape[-2:])

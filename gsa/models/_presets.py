@@ -53,7 +53,6 @@ _DIGITS = {
     "pools": (2, 2, 0),
     "num_heads": 4,
     "head_dim": 8,
-    "form": "regular",
     "norm": "batch",
     "lifted_norm": True,
 }
@@ -70,7 +69,6 @@ _GSA = {
     "stem_neighbourhood": 5,
     "stem_crop": 2,
     "stem_positional": True,
-    "form": "regular",
     "block": "plain",
     "norm": "batch",
     "lifted_norm": True,

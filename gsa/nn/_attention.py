@@ -38,8 +38,12 @@ class SelfAttention(nn.Module):
         form: "lifting" (of images, whose keys have no poses), "regular" or "summed".
         options: heads, window, encoding and dropout.
         crop: pixels at every border that are left out of the result.
+
+    Attributes:
+        query_scale: factor on the queries with content; √(d/C) makes the scores those of the public code.
     """
 
+    query_scale: float = 1.0
     __call__: Callable[..., Tensor]
 
     def __init__(
@@ -186,7 +190,7 @@ class SelfAttention(nn.Module):
         assert self.query_key_value is not None
         parts = self.query_key_value.in_parts(features, self._parts)
         query, key, value = (rearrange(part, "b (e d) p y x -> b e p y x d", e=self.content_heads) for part in parts)
-        return query, key, value
+        return (query if self.query_scale == 1 else query * self.query_scale), key, value
 
     def _encode(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Encoded, Tensor]:
         """What the encoding gives `gsa.ops.attend`, and the window."""

@@ -23,7 +23,7 @@ class AttentionBlock(nn.Module):
         x ← mlp(x) + x,   mlp = linear(C/2 → C) ∘ swish ∘ norm ∘ linear(C → C/2) ∘ swish ∘ norm
 
     Source: Romero & Cordonnier 2021. Their public code has a norm behind the mlp's last linear map in place of the norm
-    and swish before its first; the number of parameters is the same.
+    and swish before its first (`block="published"` of `gsa.models.GSANet`); the number of parameters is the same.
 
     Args:
         group, in_channels, out_channels, form: as in `GroupSelfAttention`.
@@ -44,7 +44,7 @@ class AttentionBlock(nn.Module):
         in_channels: int,
         out_channels: int,
         options: AttentionOptions = _OPTIONS,
-        form: str = "summed",
+        form: str = "regular",
         crop: int = 0,
         dropout: float = 0.0,
         norm: str = "sample",
@@ -63,14 +63,18 @@ class AttentionBlock(nn.Module):
         )
         same = in_channels == out_channels
         self.shortcut = nn.Identity() if same else PointwiseLinear(in_channels, out_channels)
-        hidden = max(out_channels // 2, 1)
-        self.mlp = nn.Sequential(
-            make_norm(norm, out_channels),
+        self.mlp = self.make_mlp(norm, out_channels)
+
+    def make_mlp(self, norm: str, channels: int) -> nn.Sequential:
+        """The map at every pixel and pose."""
+        hidden = max(channels // 2, 1)
+        return nn.Sequential(
+            make_norm(norm, channels),
             nn.SiLU(),
-            PointwiseLinear(out_channels, hidden),
+            PointwiseLinear(channels, hidden),
             make_norm(norm, hidden),
             nn.SiLU(),
-            PointwiseLinear(hidden, out_channels),
+            PointwiseLinear(hidden, channels),
         )
 
     def forward(self, x: Tensor) -> Tensor:

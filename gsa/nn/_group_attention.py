@@ -1,12 +1,16 @@
 """From the group to the group."""
 
+import torch
+import torch.nn.functional as F
+from einops import rearrange
 from torch import Tensor
 
 from gsa import ops
 from gsa._checks import check_choice
-from gsa.encodings import Encoding
+from gsa.encodings import AdditiveEncoding, Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
+from gsa.nn._crop import crop_border
 from gsa.nn._options import AttentionOptions
 
 __all__ = ["GroupSelfAttention"]
@@ -18,16 +22,21 @@ class GroupSelfAttention(SelfAttention):
         regular: out(i,h) = W_o ∪ Σ_{j,h̃} softmax_{j,h̃}( q(i,h)·(k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(h⁻¹h̃)) / √d ) v(j,h̃)
         summed:  out(i,h) = W_o ∪ Σ_ĥ Σ_{j,h̃} softmax_{j,h̃}( q(i,ĥ)·(k(j,h̃) + ρ_x(h⁻¹(j−i)) + ρ_H(ĥ⁻¹h̃)) / √d ) v(j,h̃)
 
+    "regular" is self-attention on G itself: with enough sharp heads it computes any group convolution over the groups
+    of the grid (`gsa.symmetry.statements.as_self_attention`), and it has |H| times fewer scores than "summed". The
+    summed form sees the output pose h only through ρ_x: of features that are constant over the pixels, or in a 1×1
+    window, it makes the same for every h (`gsa.symmetry.statements.pose_dependence`), so no number of its heads
+    expresses a general group convolution.
+
     Source: Romero & Cordonnier 2021 (group self-attention, "summed"). Their group term h⁻¹ĥ⁻¹h̃ is not equivariant:
-    under L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not; ρ_H(ĥ⁻¹h̃) is. "regular" is self-attention on G itself and
-    has |H| times fewer scores.
+    under L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not; ρ_H(ĥ⁻¹h̃) is.
 
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
             head_starts: see `AttentionOptions`.
-        form: "summed" or "regular".
+        form: "regular" or "summed" (the paper's).
         crop: pixels at every border that are left out of the result.
 
     Shapes:
@@ -46,7 +55,7 @@ class GroupSelfAttention(SelfAttention):
         head_dim: int | None = 10,
         neighbourhood: int | None = 5,
         encoding: str | Encoding = "functional",
-        form: str = "summed",
+        form: str = "regular",
         attention_dropout: float = 0.0,
         window: str = "square",
         value_dropout: float = 0.0,
@@ -67,6 +76,33 @@ class GroupSelfAttention(SelfAttention):
             head_starts,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
+        self._published_pose_index = False
+
+    def use_published_pose_index(self) -> None:
+        """Take the group term of the authors' public code, ρ_H(ĥ⁻¹h̃h), which is not equivariant: |H| calls of the op.
+
+        Raises:
+            ValueError: a form other than "summed", an encoding without ρ_H.
+        """
+        if self.form != "summed" or not isinstance(self.encoding, AdditiveEncoding):
+            raise ValueError(
+                "the published pose index needs form='summed' and an encoding that adds a vector for each relative "
+                f"pose, such as 'functional', but got form={self.form!r} and {self.encoding.name!r}"
+            )
+        self._published_pose_index = True
+
+    def _attended(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        if not self._published_pose_index:
+            return super()._attended(query, key, value)
+        value = F.dropout(value, self.value_dropout, self.training)
+        (query, key, value, spatial, _), window = self._encode(query, key, value)
+        assert isinstance(self.encoding, AdditiveEncoding)
+        dropout = self.attention_dropout if self.training else 0.0
+        outputs = []
+        for h in range(self.group.order):
+            acted, pose = spatial[h : h + 1], self.encoding.pose_seen_by(h)
+            outputs.append(ops.attend(query, key, value, acted, pose, window, form="summed", dropout=dropout))
+        return crop_border(rearrange(torch.cat(outputs, dim=2), "b e p y x d -> b (e d) p y x"), self.crop)
 
     def _check(self, features: Tensor) -> None:
         order = self.group.order

@@ -22,11 +22,12 @@ RUNS = {
     ),
     "rotmnist_r4_sa": (
         "data=digits", "data.size=28", "data.batch_size=2", "trainer.limit_train_batches=2", "trainer.max_epochs=1",
-        "ema=null", "optimizer=adam", "scheduler=constant", "optimizer.lr=0.001",
+        "ema=null", "optimizer=adam", "scheduler=constant", "optimizer.lr=0.001", "model.form=summed",
     ),
     "pcam_r4m_sa": (
         "data=digits", "data.size=64", "data.batch_size=1", "trainer.limit_train_batches=2", "trainer.max_epochs=1",
-        "model.channels=4", "model.num_heads=2", "optimizer=sgd", "ema=null", "trainer.gradient_clip_val=1.0",
+        "model.channels=4", "model.num_heads=2", "model.form=summed", "optimizer=sgd", "ema=null",
+        "trainer.gradient_clip_val=1.0",
     ),
     "rotmnist_r4_cnn": (
         "data=digits", "data.size=28", "data.batch_size=4", "trainer.limit_train_batches=4", "trainer.max_epochs=2",
