@@ -28,7 +28,7 @@ ARROWS = {
     "ops": set(),
     "data": {"files", "groups"},
     "encodings": {"groups"},
-    "symmetry": {"groups"},
+    "symmetry": {"groups", "encodings", "nn"},
     "nn": {"_checks", "groups", "encodings", "ops"},
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
