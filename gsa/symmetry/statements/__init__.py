@@ -9,21 +9,28 @@ from gsa.symmetry.statements._linear_maps import (
     linear_map_errors,
     moves,
 )
+from gsa.symmetry.statements._steerability import drift_by_depth, interpolation_errors, steering_errors
 from gsa.symmetry.statements._uniqueness import closest_encodings, encoding_vectors
+from gsa.symmetry.statements._universality import fit_labels, orbit_gap
 
 __all__ = [
     "as_self_attention",
     "attention_map",
     "closest_encodings",
     "convolution_map",
+    "drift_by_depth",
     "encoding_vectors",
     "expression_error",
+    "fit_labels",
     "four_examples",
     "head_residual",
+    "interpolation_errors",
     "kernel_sum_residual",
     "linear_map_errors",
     "moved_filters",
     "moves",
+    "orbit_gap",
     "pose_dependence",
     "sampled_filters",
+    "steering_errors",
 ]

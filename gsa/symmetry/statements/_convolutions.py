@@ -1,6 +1,7 @@
 """Group self-attention expresses group convolutions: a layer of heads for a given filter, and what cannot be one."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +50,7 @@ def as_self_attention(
         raise ValueError(f"sharpness must be in (0, 100], but got {sharpness}")
     heads = side**2 * convolution.in_poses
     sizes = convolution.group, convolution.in_channels, convolution.out_channels
-    options = {
+    options: dict[str, Any] = {
         "num_heads": heads,
         "positional_heads": heads,
         "head_dim": convolution.in_channels,
