@@ -42,18 +42,18 @@ def test_a_table_between_the_pixels_would_be_deformed(kind):
 
 
 def drift(group, degrees, of="R8"):
-    keywords = {"group": group, "form": "regular", "channels": 8, "blocks": (2, 2), "pools": (2, 0)}
+    keywords = {"group": group, "form": "regular", "channels": 4, "blocks": (1, 1, 1), "pools": (2, 0, 0)}
     network = gsa.create_model("digits_r4_sa", **keywords).double()
-    picture = torch.zeros(2, 1, 20, 20)
-    picture[..., 6:14, 6:14] = torch.rand(2, 1, 4, 4).repeat_interleave(2, -2).repeat_interleave(2, -1)
+    picture = torch.zeros(1, 1, 20, 20)
+    picture[..., 6:14, 6:14] = torch.rand(1, 1, 4, 4).repeat_interleave(2, -2).repeat_interleave(2, -1)
     return statements.drift_by_depth(network, picture, of, degrees)
 
 
 def test_features_drift_with_depth_at_45_degrees_and_not_at_90():
     sampled = drift("R8", 45)
-    parts = ["lifting", *(f"stages.{i}.{j}" for i in range(2) for j in range(2)), "GSANet"]
+    parts = ["lifting", *(f"stages.{i}.0" for i in range(3)), "GSANet"]
     print({name: f"{sampled[name]:.1e}" for name in parts}, drift("R4", 45)["GSANet"])
-    assert 1e-3 < sampled["lifting"] < sampled["stages.0.0"] < sampled["stages.1.1"] < 0.7
+    assert 1e-3 < sampled["lifting"] < sampled["stages.0.0"] < sampled["stages.1.0"] < 0.7
     assert max(drift("R8", 90).values()) < 1e-12
     assert not any(name.startswith("stages") for name in drift("R4", 45))  # features of four poses do not turn by 45°
     assert max(drift("R4", 90, "R4").values()) < 1e-12

@@ -1,5 +1,6 @@
 """What theory says of group self-attention, as functions that measure it."""
 
+from gsa.symmetry.statements._concatenation import by_concatenation, concatenation_error
 from gsa.symmetry.statements._convolutions import as_self_attention, expression_error, pose_dependence
 from gsa.symmetry.statements._kernel_sums import head_residual, kernel_sum_residual, moved_filters, sampled_filters
 from gsa.symmetry.statements._linear_maps import (
@@ -16,7 +17,9 @@ from gsa.symmetry.statements._universality import fit_labels, orbit_gap
 __all__ = [
     "as_self_attention",
     "attention_map",
+    "by_concatenation",
     "closest_encodings",
+    "concatenation_error",
     "convolution_map",
     "drift_by_depth",
     "encoding_vectors",

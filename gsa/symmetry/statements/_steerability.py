@@ -1,8 +1,5 @@
 """Group self-attention is steerable by nature: encodings are evaluated at turned offsets, not interpolated."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
@@ -11,6 +8,7 @@ from gsa.encodings import Encoding, Neighbourhood
 from gsa.groups import Group
 from gsa.symmetry._layers import layer_errors
 from gsa.symmetry._measure import relative_error
+from gsa.symmetry.statements._turned import turned_by
 
 __all__ = ["drift_by_depth", "interpolation_errors", "steering_errors"]
 
@@ -35,7 +33,7 @@ def steering_errors(encoding: Encoding, neighbourhood: Neighbourhood, side: int 
     seen = _seen(encoding, neighbourhood, side)
     errors = {}
     for h, inverse in enumerate(encoding.group.matrices[encoding.group.inverse]):
-        turned = _Turned(neighbourhood.size, neighbourhood.window, inverse)
+        turned = turned_by(neighbourhood, inverse)
         errors[h] = relative_error(seen[h], _seen(encoding, turned, side)[0])
     return errors
 
@@ -88,23 +86,6 @@ def drift_by_depth(network: nn.Module, x: Tensor, group: Group | str, degrees: f
     if not turn.is_integer():
         raise ValueError(f"{group.name} turns by multiples of {360 / group.rotations:g}°, but got {degrees:g}°")
     return {layer: errors[int(turn)] for layer, errors in layer_errors(network, x, group).items()}
-
-
-@dataclass(frozen=True)
-class _Turned(Neighbourhood):
-    """The same window with every place in it turned by a matrix."""
-
-    matrix: Tensor | None = None
-
-    def pixels(self, height: int, width: int, like: Tensor) -> Tensor:
-        return self._turned(super().pixels, height, width, like)
-
-    def positions(self, height: int, width: int, like: Tensor) -> Tensor:
-        return self._turned(super().positions, height, width, like)
-
-    def _turned(self, places: Callable[[int, int, Tensor], Tensor], height: int, width: int, like: Tensor) -> Tensor:
-        assert self.matrix is not None
-        return places(height, width, like) @ self.matrix.to(like).T
 
 
 def _seen(encoding: Encoding, neighbourhood: Neighbourhood, side: int) -> Tensor:
