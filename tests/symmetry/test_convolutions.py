@@ -101,6 +101,24 @@ def test_heads_that_are_normalised_keep_kernel_sums(group, least, most):
         assert fewer > law + 1e-2
 
 
+class Joint:
+    """Heads with scores of offset and pose together."""
+
+    def __init__(self, group, count):
+        functions = (random_function(gsa.group(group).order) for _ in range(count))
+        self.scores = torch.stack([statements.sampled_filters(group, function, 3) for function in functions])
+
+    def position_scores(self, *_):
+        return self.scores
+
+
+def test_scores_of_offset_and_pose_together_keep_one_sum():
+    kernel = statements.sampled_filters("R8", random_function(8), 3)
+    joint, apart = (statements.kernel_sum_residual("R8", kernel, joint) for joint in (True, False))
+    assert statements.head_residual(Joint("R8", 300), kernel) == pytest.approx(joint, abs=1e-12)
+    assert 1e-3 < joint < apart - 1e-2
+
+
 def test_filters_on_the_grid_are_those_of_the_convolution():
     convolution = GroupConvolution("R4M", 1, 1, 3)
     moved = statements.moved_filters("R4M", convolution.weight[0, 0])

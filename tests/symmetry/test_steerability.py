@@ -34,7 +34,6 @@ def test_a_table_turns_on_the_grid():
 @pytest.mark.parametrize("kind", ["functional", "fourier"])
 def test_a_table_between_the_pixels_would_be_deformed(kind):
     errors = statements.interpolation_errors(made(kind, "R8"), WINDOW)
-    print(kind, errors)
     assert max(errors[h] for h in (0, 2, 4, 6)) < 1e-14
     assert min(errors[h] for h in (1, 3, 5, 7)) > 0.03
     with pytest.raises(ValueError, match="expected an odd side, but got None"):
@@ -51,8 +50,6 @@ def drift(group, degrees, of="R8"):
 
 def test_features_drift_with_depth_at_45_degrees_and_not_at_90():
     sampled = drift("R8", 45)
-    parts = ["lifting", *(f"stages.{i}.0" for i in range(3)), "GSANet"]
-    print({name: f"{sampled[name]:.1e}" for name in parts}, drift("R4", 45)["GSANet"])
     assert 1e-3 < sampled["lifting"] < sampled["stages.0.0"] < sampled["stages.1.0"] < 0.7
     assert max(drift("R8", 90).values()) < 1e-12
     assert not any(name.startswith("stages") for name in drift("R4", 45))  # features of four poses do not turn by 45°

@@ -70,5 +70,4 @@ def test_commutes_with_translations(name):
 @pytest.mark.parametrize("name", FAR)
 def test_planted_sees_the_border(name):
     found = error(FAR[name])
-    print(f"{name}: {found:.1e}")
     assert found > 1e-4

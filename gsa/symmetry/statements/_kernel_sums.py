@@ -62,7 +62,7 @@ def head_residual(encoding: Encoding, kernel: Tensor) -> float:
     return relative_error(heads @ torch.linalg.lstsq(heads, wanted, driver="gelsd").solution, wanted)
 
 
-def kernel_sum_residual(group: Group | str, kernel: Tensor) -> float:
+def kernel_sum_residual(group: Group | str, kernel: Tensor, joint: bool = False) -> float:
     """The same for any number of heads with scores ρ_x(h⁻¹u) + ρ_H(h⁻¹m): how unequal the kernel's sums are.
 
         ‖S − mean_h S‖ / (k ‖K‖),   S(h, m) = Σ_u K_h(hm, u)
@@ -70,16 +70,19 @@ def kernel_sum_residual(group: Group | str, kernel: Tensor) -> float:
     A head's weights are a(h⁻¹u)·b(h⁻¹m), each normalised: their sum over the window is b(m), for every h. So sums of
     heads have sums S(h, m) that do not depend on h, and this is the distance to the kernels that have such.
     On the grid, h⁻¹ maps a square window to itself: K_h has the same entries in every pose, S is the same, and nothing
-    is lost. By 45° a 3×3 window goes to other places, (±1, ±1)/√2 and (±√2, 0), (0, ±√2), of which only the centre is
-    one of its own: there the function that is sampled may have any values, but heads must give them the same sum. With
-    a joint score ρ(u, m) only Σ_m S(h, m) has to be the same. Heads that are not normalised would have no such limit.
+    is lost. By 45° a 3×3 window goes to other places, (±1, ±1)/√2, (±√2, 0) and (0, ±√2), of which only the centre is
+    one of its own: there the function that is sampled may have any values, but heads must give them the same sum.
+    Heads that are not normalised would have no such limit.
 
     Args:
         group: the point group H, or its name.
         kernel: as in `head_residual`.
+        joint: of heads with any scores ρ(h⁻¹u, h⁻¹m): then only Σ_m S(h, m) has to be the same.
     """
     group = groups.group(group)
     sums = kernel.sum((-2, -1))
     sums = torch.stack([sums[h, group.product[h]] for h in range(group.order)])
+    if joint:
+        sums = sums.mean(1, keepdim=True).expand_as(sums)
     lost = (sums - sums.mean(0)).norm() / kernel.shape[-1]
     return (lost.double() / kernel.double().norm().clamp_min(torch.finfo(torch.float64).tiny)).item()
