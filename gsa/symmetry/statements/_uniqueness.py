@@ -1,0 +1,51 @@
+"""No two elements of the group share an encoding."""
+
+import torch
+from torch import Tensor
+
+from gsa.encodings import Encoding, Neighbourhood
+
+__all__ = ["closest_encodings", "encoding_vectors"]
+
+
+def encoding_vectors(encoding: Encoding, neighbourhood: Neighbourhood, side: int = 1) -> Tensor:
+    """ρ(u, m) = ρ_x(u) + ρ_H(m) of every relative position u and relative pose m, as the identity's pose sees them.
+
+    Args:
+        encoding: of a group layer, one that adds to the keys (functional, fourier, table, quadratic, constant).
+        neighbourhood: the relative positions.
+        side: of the map, which only global attention needs.
+
+    Returns:
+        [positions, |H|, d].
+    """
+    poses = encoding.group.order
+    with torch.no_grad():
+        empty = encoding.inverse_matrices.new_zeros(1, _heads(encoding), poses, side, side, encoding.key_dim)
+        encoded = encoding(empty, empty, empty, neighbourhood)
+        window = neighbourhood.mask(side, side, encoded.spatial.device)
+        return encoded.spatial[0][window][:, None] + encoded.pose[0]
+
+
+def closest_encodings(encoding: Encoding, neighbourhood: Neighbourhood, side: int = 1) -> float:
+    """How near the two elements of the group come whose encodings are the most alike.
+
+        min ‖ρ(g) − ρ(g̃)‖ / sqrt(mean_g ‖ρ(g)‖²)   over g ≠ g̃,   g = (u, m)
+
+    Were it zero, no layer with this encoding could tell the two elements apart: "for maximum expressiveness, the
+    positional encoding must be defined on the group itself" (Romero & Cordonnier 2021).
+
+    Args:
+        encoding, neighbourhood, side: as in `encoding_vectors`.
+
+    Returns:
+        The distance, relative to the typical length; 0 where all encodings vanish.
+    """
+    vectors = encoding_vectors(encoding, neighbourhood, side).flatten(0, 1)
+    length = vectors.square().sum(-1).mean().sqrt()
+    return (torch.pdist(vectors).min() / length).item() if length else 0.0
+
+
+def _heads(encoding: Encoding) -> int:
+    """Of those encodings that are made for a number of heads."""
+    return int(getattr(encoding, "num_heads", 1))

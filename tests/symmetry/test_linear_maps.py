@@ -1,0 +1,66 @@
+"""Maps that are linear in their values are equivariant exactly when their coefficients are invariant."""
+
+import pytest
+import torch
+
+import gsa
+from gsa.nn import GroupConvolution, GroupSelfAttention
+from gsa.symmetry import statements
+
+pytestmark = pytest.mark.usefixtures("float64")
+SIDE = 5
+
+
+def errors(linear_map, symmetry, group):
+    content, values = torch.randn(2, 2, 2, gsa.group(group).order, SIDE, SIDE)
+    return statements.linear_map_errors(linear_map, content, values, statements.moves(symmetry, group, SIDE))
+
+
+@pytest.mark.parametrize("name", ["self-attention, relative encoding", "self-attention, constant encoding"])
+def test_self_attention(name):
+    found = errors(*statements.four_examples()[name])
+    assert max(found.values()) < 1e-14
+
+
+@pytest.mark.parametrize("group", ["R4", "Z2M", "R4M"])
+def test_convolution_and_group_convolution(group):
+    examples = statements.four_examples(group=group)
+    for name in ("convolution", "group convolution"):
+        assert max(errors(*examples[name]).values()) < 1e-14, name
+
+
+def attention(group, encoding, neighbourhood=3):
+    options = (2, 6, neighbourhood, encoding, "regular")
+    return GroupSelfAttention(group, 4, 2, *options, crop=(neighbourhood or 1) // 2)
+
+
+@pytest.mark.parametrize("group", ["R4", "R4M"])
+def test_group_self_attention_is_a_fifth(group):
+    found = errors(statements.attention_map(attention(group, "fourier")), "group", group)
+    assert max(found.values()) < 1e-14
+
+
+@pytest.mark.parametrize("symmetry, group, encoding, neighbourhood", [
+    ("translations", "Z2", "absolute", 3),  # written into the features
+    ("permutations", "Z2", "fourier", None),  # relative: knows which pixels are neighbours
+    ("group", "R4", "absolute", 3),
+])  # fmt: skip
+def test_planted_an_encoding_that_is_not_invariant(symmetry, group, encoding, neighbourhood):
+    found = errors(statements.attention_map(attention(group, encoding, neighbourhood)), symmetry, group)
+    assert found["linear"] < 1e-14 and found["invariant"] > 1e-2 and found["equivariant"] > 1e-2
+
+
+def test_planted_a_filter_that_does_not_turn():
+    convolution = GroupConvolution("R4", 2, 2, 3, bias=False)
+    convolution.moved = convolution.moved[:1].expand(4, *convolution.moved.shape[1:]).clone()
+    found = errors(statements.convolution_map(convolution), "group", "R4")
+    assert found["linear"] < 1e-14 and found["invariant"] > 0.1 and found["equivariant"] > 0.1
+
+
+def test_attention_is_linear_in_its_values_and_not_in_its_features():
+    """So what it describes is more than convolutions do."""
+    layer = GroupSelfAttention("R4", 2, 2, 2, 6, 3, "fourier", "regular", crop=1)
+    whole = errors(lambda content, values: layer(torch.nn.functional.pad(values, (1, 1, 1, 1))), "translations", "R4")
+    assert whole["linear"] > 0.1
+    with pytest.raises(ValueError, match="symmetry must be"):
+        statements.moves("scalings", "R4", SIDE)

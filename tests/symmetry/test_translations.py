@@ -1,0 +1,73 @@
+"""Which layers commute with translations away from the border, and which see the border from everywhere."""
+
+import pytest
+import torch
+
+from gsa.encodings import KINDS
+from gsa.nn import (
+    AttentionBlock,
+    AttentionOptions,
+    AttentiveConvolution,
+    ChannelNorm,
+    GroupConvolution,
+    GroupSelfAttention,
+    LiftingConvolution,
+    LiftingSelfAttention,
+    PlainBlock,
+    PosedAttention,
+    norm,
+)
+from gsa.symmetry import translation_error
+
+pytestmark = pytest.mark.usefixtures("float64")
+OPTIONS = AttentionOptions(num_heads=2, head_dim=8, neighbourhood=3)
+
+
+def block(kind, of=AttentionBlock):
+    return of("R4", 4, 4, OPTIONS, "regular", norm=kind)
+
+
+def attention(encoding, form="regular"):
+    return GroupSelfAttention("R4", 4, 4, 2, 8, 3, encoding, form)
+
+
+EXACT = {
+    **{f"lifting, {kind}": lambda kind=kind: LiftingSelfAttention("R4", 4, 4, 2, 8, 3, kind) for kind in KINDS},
+    **{f"group attention, {kind}": lambda kind=kind: attention(kind) for kind in KINDS},
+    "summed": lambda: attention("functional", "summed"),
+    "posed attention": lambda: PosedAttention("R4", 4, 4),
+    "lifting convolution": lambda: LiftingConvolution("R4", 4, 4, 3, padding=1),
+    "group convolution": lambda: GroupConvolution("R4", 4, 4, 3, padding=1),
+    "norm=channel": lambda: ChannelNorm(4),
+    "norm=batch": lambda: norm("batch", 4),  # its statistics are kept: in eval mode it is pointwise
+    "block, norm=channel": lambda: block("channel"),
+    "block, norm=batch": lambda: block("batch"),
+    "plain block, norm=batch": lambda: block("batch", PlainBlock),
+}
+FAR = {  # what is shared by a whole sample holds what a translation brings in and takes out at the border
+    "lifting, absolute": EXACT.pop("lifting, absolute"),
+    "group attention, absolute": EXACT.pop("group attention, absolute"),
+    "block, norm=sample": lambda: block("sample"),
+    "plain block, norm=sample": lambda: block("sample", PlainBlock),
+    "attentive convolution": lambda: torch.nn.Sequential(
+        torch.nn.ZeroPad2d(1), AttentiveConvolution("R4", 4, 4, 3, hidden=4)
+    ),
+}
+
+
+def error(make):
+    layer = make().eval()
+    images = isinstance(layer, LiftingSelfAttention | LiftingConvolution | PosedAttention)
+    x = torch.randn(1, 4, *(() if images else (4,)), 20, 18)
+    return translation_error(layer, x, shift=(2, -1), margin=6)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_commutes_with_translations(name):
+    assert error(EXACT[name]) < 1e-13
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_planted_sees_the_border(name):
+    found = error(FAR[name])
+    assert found > 1e-4

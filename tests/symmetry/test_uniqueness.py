@@ -1,0 +1,49 @@
+"""Encodings tell all elements of the group apart."""
+
+import pytest
+import torch
+
+import gsa
+from gsa.encodings import KINDS, Neighbourhood
+from gsa.symmetry import statements
+
+pytestmark = pytest.mark.usefixtures("float64")
+GROUPS = ("R4", "R8", "R12", "R16", "R4M", "R8M", "R16M")
+WINDOW = Neighbourhood(5)
+
+
+def made(kind, group, neighbourhood=WINDOW):
+    return gsa.encodings.encoding(kind, gsa.group(group), 10, neighbourhood, "regular", 9)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("kind", ["functional", "fourier", "quadratic", "table"])
+def test_no_two_elements_share_an_encoding(kind, group):
+    if kind == "table" and not gsa.group(group).is_on_grid:
+        return
+    encoding = made(kind, group)
+    assert statements.encoding_vectors(encoding, WINDOW).shape[:2] == (25, gsa.group(group).order)
+    assert statements.closest_encodings(encoding, WINDOW) > 1e-3
+    if kind != "quadratic":
+        encoding.pose_vectors.data[1] = encoding.pose_vectors[2]  # planted: two poses tied
+        assert statements.closest_encodings(encoding, WINDOW) == 0
+
+
+def test_planted_collisions():
+    assert statements.closest_encodings(made("constant", "R4"), WINDOW) == 0
+    encoding = made("table", "R4")
+    encoding.table.data[0, 0] = encoding.table[3, 1]
+    assert statements.closest_encodings(encoding, WINDOW) == 0
+    encoding = made("quadratic", "R8M")
+    encoding.pose_vectors[:, -1] = 1  # without the sheet
+    assert statements.closest_encodings(encoding, WINDOW) < 1e-12
+    encoding = made("functional", "R4")
+    for parameter in encoding.row.parameters():
+        torch.nn.init.zeros_(parameter)  # rows alike
+    assert statements.closest_encodings(encoding, WINDOW) == 0
+
+
+def test_global_attention_too():
+    everywhere = Neighbourhood(None)
+    for kind in KINDS.keys() & {"functional", "fourier", "quadratic"}:
+        assert statements.closest_encodings(made(kind, "R4", everywhere), everywhere, side=4) > 1e-3
