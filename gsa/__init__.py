@@ -18,7 +18,7 @@ from gsa._version import VERSION
 from gsa._with_torch import register_op_with_torch
 
 if TYPE_CHECKING:
-    from gsa import encodings, groups, models, nn, ops, symmetry
+    from gsa import encodings, groups, models, nn, ops, published, symmetry
     from gsa.groups import Group, group
     from gsa.models import create_model, list_models
     from gsa.saved import load
@@ -35,6 +35,7 @@ __all__ = [
     "models",
     "nn",
     "ops",
+    "published",
     "symmetry",
 ]
 

@@ -45,8 +45,8 @@ class GSANet(Network):
     The first pool is there where the stem has one. The logits do not change when the input is moved by
     an element of the group that is exact on the grid.
 
-    Source: Romero & Cordonnier 2021. Their public code differs in nine ways, each of which `published=True` takes
-    (docs/published.md has their sizes and reasons).
+    Source: Romero & Cordonnier 2021. Where their public code differs, `published=True` follows it, and in the group
+    term `pose_index="published"`; docs/published.md has the sizes and the reasons.
 
     Args:
         group: the point group H, or its name.

@@ -104,7 +104,7 @@ def _check_trainer(plain: dict[str, Any]) -> None:
     trainer = plain["trainer"] if isinstance(plain["trainer"], dict) else {}
     numbers = {key: value for key, value in trainer.items() if isinstance(value, int | float)}
     epochs = trainer.get("max_epochs")
-    if not (isinstance(epochs, int) and epochs >= 1):
+    if epochs is None or (isinstance(epochs, int) and epochs < 1):
         raise ConfigError(
             f"trainer.max_epochs must be at least 1, the schedule needs the length of the run, but got {epochs!r}"
         )

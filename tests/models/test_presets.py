@@ -39,7 +39,7 @@ def test_keywords_of_a_network_are_flat():
         "num_heads", "positional_heads", "head_starts", "head_dim", "neighbourhood", "window", "encoding", "stem_heads",
         "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "stem_pool", "form", "block", "norm",
         "lifted_norm", "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout",
-        "pixels", "poses", "on_inexact",
+        "pixels", "poses", "on_inexact", "published", "pose_index",
     }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_unknown_keywords_and_names_are_refused_with_the_nearest():
         ({"pixels": "median"}, "pixels must be one of"),
         ({"poses": "sum"}, "poses must be one of"),
         ({"norm": "layer"}, "norm must be one of"),
-        ({"encoding": "rotary"}, "cannot serve form='summed'"),
+        ({"encoding": "rotary", "form": "summed"}, "cannot serve form='summed'"),
         ({"neighbourhood": 6}, "odd number"),
     ],
 )

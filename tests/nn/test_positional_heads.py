@@ -222,7 +222,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match=r"positional heads .* need an encoding with a place .* but got 'functional'"):
         LiftingSelfAttention("R4", 1, 2, 4, 8, positional_heads=2)
     with pytest.raises(ValueError, match="positional heads need form='regular'"):
-        GroupSelfAttention("R4", 1, 2, 4, 8, encoding="quadratic", positional_heads=2)
+        GroupSelfAttention("R4", 1, 2, 4, 8, encoding="quadratic", form="summed", positional_heads=2)
     with pytest.raises(ValueError, match=r"need a head_dim of at least 6, but got 5"):
         GroupSelfAttention("R4", 1, 2, 4, 5, encoding="quadratic", form="regular", positional_heads=2)
     with pytest.raises(ValueError, match=r"from 0 to num_heads \(4\), but got 5"):
