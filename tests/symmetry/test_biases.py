@@ -8,6 +8,7 @@ from torch import nn
 
 from gsa import ops
 from gsa.nn import GroupSelfAttention, LiftingSelfAttention
+from gsa.symmetry import relative_error
 from gsa.symmetry import statements as S
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -84,7 +85,17 @@ def test_attention_is_its_formula():
     w_q, w_k, w_v = attention.in_proj_weight.chunk(3)
     query, key, value = w_q @ x.mT, w_k @ y.mT, w_v @ y.mT
     expected = (value @ (key.mT @ query / 8**0.5).softmax(-2)).mT @ attention.out_proj.weight.T
-    torch.testing.assert_close(attention(x, y, y)[0], expected)
+    assert relative_error(attention(x, y, y)[0], expected) < EXACT
+    assert relative_error(attention(x, y, y)[0], expected * 8**0.5) > 0.1  # planted: another scale
+
+
+def test_layer_norm_is_its_formula():
+    norm, x = nn.LayerNorm(8), torch.randn(6, 8)
+    nn.init.normal_(norm.weight), nn.init.normal_(norm.bias)
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    assert relative_error(norm(x), centred / (variance + norm.eps).sqrt() * norm.weight + norm.bias) < EXACT
+    assert relative_error(norm(x), x / (variance + norm.eps).sqrt() * norm.weight + norm.bias) > 0.1  # planted
 
 
 def test_softmax_forgets_a_shift():

@@ -24,6 +24,23 @@ def data():
     return torch.randn(9, 3), torch.randn(9, 2)
 
 
+def test_an_example_by_hand():
+    """Two samples, three hidden units, two outputs; the first two units change places."""
+    network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    weights = {
+        "0.weight": [[1, 0], [0, 1], [-1, 1]],  # a row for every hidden unit: W¹ transposed
+        "0.bias": [0, 1, 0],
+        "2.weight": [[1, 0, 1], [0, 1, 1]],
+        "2.bias": [0, 1],
+    }
+    network.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    twin = S.twin(network, S.hidden_orders(network, torch.tensor([1, 0, 2])))
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert network[:2](x).tolist() == [[1, 3, 1], [3, 5, 1]] and twin[:2](x).tolist() == [[3, 1, 1], [5, 3, 1]]
+    assert network(x).tolist() == twin(x).tolist() == [[2, 5], [4, 7]]
+    assert twin[2].weight.tolist() == [[0, 1, 1], [1, 0, 1]]
+
+
 class Sums(nn.Module):
     """Planted: not a function of each entry."""
 
