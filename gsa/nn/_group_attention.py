@@ -26,7 +26,7 @@ class GroupSelfAttention(SelfAttention):
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
-            head_starts: see `AttentionOptions`.
+            head_starts, bias: see `AttentionOptions`.
         form: "summed" or "regular".
         crop: pixels at every border that are left out of the result.
 
@@ -53,6 +53,7 @@ class GroupSelfAttention(SelfAttention):
         positional_heads: int = 0,
         head_starts: str = "apart",
         crop: int = 0,
+        bias: bool = True,
     ) -> None:
         check_choice(ops.FORMS, form=form)
         options = AttentionOptions(
@@ -65,6 +66,7 @@ class GroupSelfAttention(SelfAttention):
             value_dropout,
             positional_heads,
             head_starts,
+            bias,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
 
