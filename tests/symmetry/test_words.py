@@ -43,6 +43,7 @@ def test_golden_numbers_without_positions():
 def test_golden_numbers_with_indices():
     """X + p = (1, 0), (1, 2), (3, 3): queries (1, 0), (3, 2), (6, 3); keys (1, 1), (1, 3), (3, 6)."""
     found = S.sentence("absolute")
+    assert found.added.tolist() == [[0, 0], [1, 1], [2, 2]] and S.sentence("rotary").added.abs().max() == 0
     scores, values = [[1, 1, 3], [5, 9, 21], [9, 15, 36]], [[2, 0], [2, 6], [6, 9]]
     assert found.value.tolist() == values
     close(found.attention, attended(scores, values)[0])

@@ -47,7 +47,7 @@ def permutation_matrix_errors(matrix: Tensor, order: Tensor) -> dict[str, float]
         "rows": relative_error(p @ matrix, matrix[order]),
         "columns": relative_error((matrix @ p)[:, order], matrix),
         "back": relative_error(p.T @ (p @ matrix), matrix),
-        "orthogonal": relative_error(p.T @ p, torch.eye(len(order), dtype=matrix.dtype)),
+        "orthogonal": relative_error(p.T @ p, torch.eye(len(order), dtype=matrix.dtype, device=matrix.device)),
     }
 
 

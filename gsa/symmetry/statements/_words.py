@@ -28,7 +28,8 @@ class Sentence:
         words: in their present order.
         positions: of the words in the text, int64 [3].
         embeddings: X, [3, 2].
-        inputs: X + p with an added encoding, X otherwise, [3, 2].
+        added: p, the encoding that is added, [3, 2]; zeros with "none" and "rotary".
+        inputs: X + p, [3, 2].
         query_weight, key_weight, value_weight: W_Q, W_K, W_V, [2, 2]; rows multiply from the left, Q = X W_Q.
         query, key, value: [3, 2], before they are turned.
         turned_query, turned_key: what meets in the scores, [3, 2]: turned by their positions with "rotary".
@@ -40,6 +41,7 @@ class Sentence:
     words: tuple[str, ...]
     positions: Tensor
     embeddings: Tensor
+    added: Tensor
     inputs: Tensor
     query_weight: Tensor
     key_weight: Tensor
@@ -80,19 +82,20 @@ def sentence(encoding: str = "none", order: Sequence[int] = (0, 1, 2), position:
         raise ValueError(f"position must be 0 or more, but got {position}")
     positions = position + torch.arange(3)
     embeddings = torch.tensor(_EMBEDDINGS, dtype=torch.float64)[list(order)]
-    inputs = embeddings
+    added = torch.zeros_like(embeddings)
     if encoding == "absolute":
-        inputs = embeddings + positions[:, None]
+        added = positions[:, None].expand(3, 2).double()
     if encoding == "sinusoidal":
-        inputs = embeddings + sinusoidal(positions, 2)
+        added = sinusoidal(positions, 2)
+    inputs = embeddings + added
     weights = [torch.tensor(weight, dtype=torch.float64) for weight in (_QUERY, _KEY, _VALUE)]
     query, key, value = (inputs @ weight for weight in weights)
     turned = [_turned(t, positions) if encoding == "rotary" else t for t in (query, key)]
     scores = turned[0] @ turned[1].T / 2**0.5
     attention = scores.softmax(1)
     words = tuple(_WORDS[i] for i in order)
-    steps = (positions, embeddings, inputs, *weights, query, key, value, *turned, scores, attention, attention @ value)
-    return Sentence(words, *steps)
+    steps = (positions, embeddings, added, inputs, *weights, query, key, value, *turned, scores, attention)
+    return Sentence(words, *steps, attention @ value)
 
 
 def sentence_errors(encoding: str = "none", length: int = 16) -> dict[str, float]:
