@@ -94,8 +94,8 @@ def sentence(encoding: str = "none", order: Sequence[int] = (0, 1, 2), position:
     scores = turned[0] @ turned[1].T / 2**0.5
     attention = scores.softmax(1)
     words = tuple(_WORDS[i] for i in order)
-    steps = (positions, embeddings, added, inputs, *weights, query, key, value, *turned, scores, attention)
-    return Sentence(words, *steps, attention @ value)
+    inside = (*weights, query, key, value, *turned, scores, attention, attention @ value)
+    return Sentence(words, positions, embeddings, added, inputs, *inside)
 
 
 def sentence_errors(encoding: str = "none", length: int = 16) -> dict[str, float]:
