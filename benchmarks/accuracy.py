@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _machine import add_record, describe, results, save
-from published import LONG, PUBLISHED, QUICK
+from published import AS_PUBLISHED, LONG, PUBLISHED, QUICK
 from table import spread
 
 ROOT = Path(__file__).parent.parent
@@ -198,7 +198,7 @@ def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row, runs in reports.items():
-        published = PUBLISHED[options.table].get(row)
+        published = PUBLISHED[options.table].get(row.removesuffix(AS_PUBLISHED))
         cells = [row, f"{runs[0]['parameters']:,}", f"{runs[0]['epochs']} × {runs[0]['used']['train']}"]
         scores = (spread([r[f"{part}_accuracy"] for r in runs]) for part in ("val", "test"))
         cells += [rates.get(row, "recipe"), *scores]

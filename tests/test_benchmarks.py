@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import accuracy
 import content
 import direct
+import figures
 import published
 import table
 
@@ -77,7 +79,7 @@ def options_of(*arguments):
 def write_accuracy_report(run, value, history=(0.1, 0.2)):
     write_report(
         run.folder, model=run.experiment, val_accuracy=value, test_accuracy=value - 0.1, train_seconds=3.0,
-        seconds_per_epoch=1.5,
+        seconds_per_epoch=1.5, peak_memory_mb=7,
         history=[{"val/accuracy": v} for v in history],
     )  # fmt: skip
 
@@ -166,12 +168,32 @@ def test_failed_runs_are_named_and_time_that_is_up_ends_the_table(tmp_path, monk
         accuracy.finish(runs, 1, time.monotonic() + 1)
 
 
+def test_figures_are_made_of_the_runs_that_are_there(tmp_path, monkeypatch):
+    rows = {"rotmnist/r4_sa": 0.8, "rotmnist/r4_sa_7x7": 0.6, "rotmnist/r4_sa_model.published_true": 0.7}
+    for row, accuracy_of_it in rows.items():
+        write_accuracy_report(accuracy.Run(row, tmp_path / row / "seed_0", ()), accuracy_of_it + 0.1)
+    (tmp_path / "rotmnist/r4_sa/search_0.1").mkdir()
+    (tmp_path / "rotmnist/r4_sa/search_0.1/report.json").write_text('{"test_accuracy": null}')
+    found = figures.rows_below([tmp_path])
+    assert {row: len(runs) for row, runs in found.items()} == {
+        "rotmnist/r4_sa": 1, "rotmnist/r4_sa_7x7": 1, "rotmnist/r4_sa model.published=true": 1,
+    }  # fmt: skip
+    (wide,) = figures.table_1(found)[2:]
+    assert wide == "| rotmnist/r4_sa_7x7 | 60.0 | 97.33 | 1.5 | 9:03, 1 | 7 | 1 |"
+    ours, theirs = figures.table_2(found)[2:]
+    assert ours.startswith("| rotmnist/r4_sa | 1,000 | 80.0 | 97.46 | 2 |")
+    assert theirs.startswith("| rotmnist/r4_sa model.published=true | 1,000 | 70.0 | 97.46 | 2 |")
+    with pytest.raises(SystemExit, match="no run that was tested lies below"):
+        figures.main(SimpleNamespace(folders=[tmp_path / "rotmnist/r4_sa/search_0.1"]))
+
+
 def test_every_row_with_a_published_figure_is_an_experiment():
     folder = Path(gsa.__file__).parent.parent / "configs" / "experiment"
     rows = [row for table in published.PUBLISHED.values() for row in table]
     networks = {f"{gsa.models.preset(name).data}/{name.partition('_')[2]}" for name in gsa.list_models()}
     assert len(rows) == len(set(rows))
-    rows += [row.split()[0] for quick in published.QUICK.values() for row in quick]
+    longer = [*published.QUICK.values(), *published.LONG.values(), published.PUBLISHED_TIMES]
+    rows += [row.split()[0] for rows_of_it in longer for row in rows_of_it]
     assert not [row for row in rows if row not in networks and not (folder / f"{row}.yaml").exists()]
     assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9
 

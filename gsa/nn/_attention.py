@@ -36,7 +36,7 @@ class SelfAttention(nn.Module):
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         form: "lifting" (of images, whose keys have no poses), "regular" or "summed".
-        options: heads, window, encoding and dropout.
+        options: heads, window, encoding, dropout and biases.
         crop: pixels at every border that are left out of the result.
 
     Attributes:
@@ -72,11 +72,12 @@ class SelfAttention(nn.Module):
         self._check_heads(options.head_starts)
         if options.head_starts == "centre" and not isinstance(options.encoding, nn.Module):
             self.encoding.start_at_centre()
-        self.query_key_value = PointwiseLinear(in_channels, sum(self._parts)) if self.content_heads else None
+        parts = sum(self._parts)
+        self.query_key_value = PointwiseLinear(in_channels, parts, options.bias) if self.content_heads else None
         channels = self.positional_heads * self.head_dim
         # without a bias, which would come through as one of `out`: the weights of a head sum to 1
         self.positional_value = PointwiseLinear(in_channels, channels, bias=False) if channels else None
-        self.out = PointwiseLinear(self.num_heads * self.head_dim, out_channels)
+        self.out = PointwiseLinear(self.num_heads * self.head_dim, out_channels, options.bias)
         if channels:
             nn.init.zeros_(self._joining_content.detach())
 

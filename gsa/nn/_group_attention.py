@@ -35,7 +35,7 @@ class GroupSelfAttention(SelfAttention):
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
-            head_starts: see `AttentionOptions`.
+            head_starts, bias: see `AttentionOptions`.
         form: "regular" or "summed" (the paper's).
         crop: pixels at every border that are left out of the result.
 
@@ -62,6 +62,7 @@ class GroupSelfAttention(SelfAttention):
         positional_heads: int = 0,
         head_starts: str = "apart",
         crop: int = 0,
+        bias: bool = True,
     ) -> None:
         check_choice(ops.FORMS, form=form)
         options = AttentionOptions(
@@ -74,6 +75,7 @@ class GroupSelfAttention(SelfAttention):
             value_dropout,
             positional_heads,
             head_starts,
+            bias,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
         self._published_pose_index = False

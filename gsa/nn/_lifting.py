@@ -21,7 +21,7 @@ class LiftingSelfAttention(SelfAttention):
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
-            head_starts: see `AttentionOptions`.
+            head_starts, bias: see `AttentionOptions`.
         crop: pixels at every border that are left out of the result.
 
     Shapes:
@@ -46,6 +46,7 @@ class LiftingSelfAttention(SelfAttention):
         positional_heads: int = 0,
         head_starts: str = "apart",
         crop: int = 0,
+        bias: bool = True,
     ) -> None:
         options = AttentionOptions(
             num_heads,
@@ -57,6 +58,7 @@ class LiftingSelfAttention(SelfAttention):
             value_dropout,
             positional_heads,
             head_starts,
+            bias,
         )
         super().__init__(group, in_channels, out_channels, "lifting", options, crop)
 

@@ -10,7 +10,7 @@ __all__ = ["AttentionOptions"]
 
 @dataclass(frozen=True)
 class AttentionOptions:
-    """Heads, window, encoding and dropout of self-attention.
+    """Heads, window, encoding, dropout and biases of self-attention.
 
     Args:
         num_heads: number of heads.
@@ -22,6 +22,8 @@ class AttentionOptions:
             forms it serves.
         head_starts: "apart" puts heads that have places at different cells and poses, "centre" all at the centre, where
             they have to find their positions by training.
+        bias: whether the maps to queries, keys and values, and from the heads, have biases. That of the keys is void
+            but with a rotary encoding (`gsa.symmetry.statements.attention_bias_errors`).
         attention_dropout: probability of dropping a weight, in training; those of positional heads, which are the same
             for all pictures, are kept.
         value_dropout: probability of dropping an entry of a value, in training; those of positional heads are kept.
@@ -39,10 +41,13 @@ class AttentionOptions:
     value_dropout: float = 0.0
     positional_heads: int = 0
     head_starts: str = "apart"
+    bias: bool = True
 
     def __post_init__(self) -> None:
         check_positive(num_heads=self.num_heads)
         check_choice(("apart", "centre"), head_starts=self.head_starts)
+        if not isinstance(self.bias, bool):
+            raise ValueError(f"bias must be True or False, but got {self.bias!r}")
         if not is_count(self.positional_heads) or self.positional_heads > self.num_heads:
             raise ValueError(
                 f"positional_heads must be a number from 0 to num_heads ({self.num_heads}), "

@@ -1,5 +1,6 @@
 """Measure symmetry, then assert it; takes any callable."""
 
+from gsa.symmetry import statements
 from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
 from gsa.symmetry._layers import LayerReport, layer_errors
 from gsa.symmetry._measure import equivariance_error, permutation_error, relative_error, translation_error
@@ -13,5 +14,6 @@ __all__ = [
     "layer_errors",
     "permutation_error",
     "relative_error",
+    "statements",
     "translation_error",
 ]

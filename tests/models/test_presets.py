@@ -39,7 +39,7 @@ def test_keywords_of_a_network_are_flat():
         "num_heads", "positional_heads", "head_starts", "head_dim", "neighbourhood", "window", "encoding", "stem_heads",
         "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "stem_pool", "form", "block", "norm",
         "lifted_norm", "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout",
-        "pixels", "poses", "on_inexact", "published", "pose_index",
+        "pixels", "poses", "on_inexact", "published", "pose_index", "bias",
     }  # fmt: skip
 
 

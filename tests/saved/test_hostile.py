@@ -140,7 +140,7 @@ def archive(pickled, compression=zipfile.ZIP_STORED):
     (archive(b"\x80\x02N." + bytes(50_000_000), zipfile.ZIP_DEFLATED), "its records are larger than the file"),
     (archive(b"\x80\x02" + b"]" * 50_000 + b"a" * 49_999 + b"."), "has no state_dict"),
     (archive(b"\x80\x02}X\x0a\x00\x00\x00state_dictNs."), "has no state_dict"),
-])  # fmt: skip
+], ids=["bytearray", "bomb", "lists", "nothing"])  # fmt: skip  # archives hold the time
 def test_archives_that_unpack_to_more_than_they_are(tmp_path, content, message):
     (tmp_path / "a.ckpt").write_bytes(content)
     assert message in refusal(tmp_path / "a.ckpt")

@@ -1,0 +1,142 @@
+"""Hidden units can change places, and equal ones stay equal; each with a planted failure."""
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.symmetry import statements as S
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+EXACT = 1e-13
+
+
+def mlp(activation=nn.Sigmoid):
+    return nn.Sequential(nn.Linear(3, 4), activation(), nn.Linear(4, 2))
+
+
+def deep(dropout=0.0):
+    return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(dropout), nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))
+
+
+def data():
+    return torch.randn(9, 3), torch.randn(9, 2)
+
+
+def test_an_example_by_hand():
+    """Two samples, three hidden units, two outputs; the first two units change places."""
+    network = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
+    weights = {
+        "0.weight": [[1, 0], [0, 1], [-1, 1]],  # a row for every hidden unit: W¹ transposed
+        "0.bias": [0, 1, 0],
+        "2.weight": [[1, 0, 1], [0, 1, 1]],
+        "2.bias": [0, 1],
+    }
+    network.load_state_dict({name: torch.tensor(value) for name, value in weights.items()})
+    twin = S.twin(network, S.hidden_orders(network, torch.tensor([1, 0, 2])))
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert network[:2](x).tolist() == [[1, 3, 1], [3, 5, 1]] and twin[:2](x).tolist() == [[3, 1, 1], [5, 3, 1]]
+    assert network(x).tolist() == twin(x).tolist() == [[2, 5], [4, 7]]
+    assert twin[2].weight.tolist() == [[0, 1, 1], [1, 0, 1]]
+
+
+class Sums(nn.Module):
+    """Planted: not a function of each entry."""
+
+    def forward(self, x):
+        return x.cumsum(-1)
+
+
+@pytest.mark.parametrize("network, layer", [(mlp, 0), (deep, 0), (deep, 1)])
+def test_hidden_units_in_another_order(network, layer):
+    order = torch.tensor([2, 0, 3, 1]) if layer == 0 else torch.tensor([4, 2, 0, 1, 3])
+    assert max(S.hidden_unit_errors(network(), *data(), order, layer).values()) < EXACT
+
+
+def test_a_function_of_several_units_is_noticed():
+    assert min(S.hidden_unit_errors(mlp(Sums), *data(), torch.tensor([2, 0, 3, 1])).values()) > 1e-3
+
+
+def test_other_orders_are_other_networks():
+    """Only W¹ permuted, or its rows (the inputs), or b¹ left out: another function."""
+    network, (x, _), order = mlp(), data(), torch.tensor([2, 0, 3, 1])
+    whole = S.hidden_orders(network, order)
+    assert gsa.symmetry.relative_error(S.twin(network, whole)(x), network(x)) < EXACT
+    for planted in (
+        {"0.weight": (order, None)},
+        {"0.weight": (None, torch.tensor([1, 2, 0]))},
+        {name: axes for name, axes in whole.items() if name != "0.bias"},
+        whole | {"2.bias": (torch.tensor([1, 0]),)},
+    ):
+        assert gsa.symmetry.relative_error(S.twin(network, planted)(x), network(x)) > 1e-3
+
+
+def test_gradients_of_the_last_layer():
+    assert max(S.output_gradient_errors(mlp(), *data()).values()) < EXACT
+    doubled = mlp()
+    doubled[2].register_full_backward_hook(lambda *_: None)
+    doubled[2].weight.register_hook(lambda gradient: 2 * gradient)  # planted
+    assert S.output_gradient_errors(doubled, *data())["weight"] > 0.1
+
+
+def test_all_orders_are_one_function():
+    found = S.equivalent_networks(deep(), data()[0])
+    assert found["twins"] == 24 and max(found["output"], found["norm"]) < EXACT and found["distance"] > 0.1
+    assert S.equivalent_networks(mlp(Sums), data()[0])["output"] > 1e-2  # planted
+    with pytest.raises(ValueError, match="at most 7 hidden units, but has 8"):
+        S.equivalent_networks(nn.Sequential(nn.Linear(3, 8), nn.Linear(8, 2)), data()[0])
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+@pytest.mark.parametrize("network", [mlp, deep])
+def test_constant_weights_are_one_unit_for_ever(network, optimizer):
+    def steps(weights):
+        return optimizer(weights, 0.05)
+
+    errors = S.equal_units_errors(S.constant_start(network(), 0.3), *data(), steps)
+    assert errors["moved"] > 0.1
+    assert max(errors[name] for name in ("gradients", "units", "one unit")) < EXACT
+    assert errors["entries"] > 0.1  # the same for every unit, not for every input
+    for planted in (network(), S.constant_start(deep(0.3), 0.3)):  # random, or told apart by dropout
+        errors = S.equal_units_errors(planted, *data(), steps)
+        assert min(errors["gradients"], errors["units"]) > 1e-2
+
+
+def test_equal_incoming_weights_alone_are_not_enough():
+    network = S.constant_start(mlp())
+    nn.init.normal_(network[2].weight)
+    assert S.equal_units_errors(network, *data())["gradients"] > 0.1
+
+
+def test_one_feature_has_gradients_all_alike():
+    """c′ times a matrix of ones, as it is said: where the inputs are alike too."""
+    network, target = S.constant_start(mlp()), torch.randn(9, 2)
+    assert S.equal_units_errors(network, torch.randn(9, 1).expand(9, 3), target)["entries"] < EXACT
+
+
+def test_what_is_no_mlp_is_refused():
+    with pytest.raises(ValueError, match="linear layers, two or more"):
+        S.hidden_orders(nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)), torch.randperm(4))
+
+
+def test_hidden_units_of_a_block():
+    """The block's mlp has a norm among its hidden units, whose gains are permuted along."""
+    options = gsa.nn.AttentionOptions(num_heads=1, head_dim=6, neighbourhood=3)
+    block = gsa.nn.AttentionBlock("R4", 2, 4, options, norm="channel")
+    x, order = torch.randn(1, 2, 4, 4, 4), torch.tensor([1, 0])
+    rows = {f"mlp.{layer}.{name}": (order,) for layer in (2, 3) for name in ("weight", "bias")}
+    nn.init.normal_(block.mlp[3].weight)
+    twin = S.twin(block, rows | {"mlp.5.weight": (None, order)})
+    assert gsa.symmetry.relative_error(twin(x), block(x)) < EXACT
+    assert gsa.symmetry.relative_error(S.twin(block, rows)(x), block(x)) > 1e-2  # planted
+
+    first, last = block.mlp[2], block.mlp[5]
+    for parameter in (first.weight, first.bias, block.mlp[3].weight, last.weight):
+        nn.init.constant_(parameter, 0.3)
+    optimizer = torch.optim.SGD(block.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        block(x).square().mean().backward()
+        optimizer.step()
+    assert torch.equal(first.weight[0], first.weight[1]) and torch.equal(last.weight[:, 0], last.weight[:, 1])

@@ -1,0 +1,58 @@
+"""Shuffled patches: a vision transformer notices by its positional embedding alone."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from torch import nn
+
+import gsa
+from gsa.symmetry import statements as S
+
+PATCH, TRAINED_ON, EPOCHS = 2, 1400, 10
+
+
+def digits():
+    pictures, labels = load_digits(return_X_y=True)
+    return torch.tensor(pictures / 16, dtype=torch.float32).view(-1, 1, 8, 8), torch.tensor(labels)
+
+
+def trained(with_positions):
+    """A vision transformer of 4×4 patches, trained for a few seconds."""
+    network = gsa.create_model("rotmnist_vit", image_size=8, patch_size=PATCH, layers=1)
+    nn.init.normal_(network.transformer.heads.head.weight, std=0.1)
+    if not with_positions:
+        nn.init.zeros_(network.transformer.encoder.pos_embedding).requires_grad_(False)
+    optimizer, (pictures, labels) = torch.optim.AdamW(network.parameters(), 3e-3), digits()
+    for _ in range(EPOCHS):
+        for batch in torch.randperm(TRAINED_ON).split(128):
+            optimizer.zero_grad()
+            F.cross_entropy(network(pictures[batch]), labels[batch]).backward()
+            optimizer.step()
+    return network.double()
+
+
+@pytest.mark.parametrize("with_positions", [True, False])
+def test_accuracy_of_a_trained_transformer_on_shuffled_patches(with_positions):
+    pictures, labels = (part[TRAINED_ON:] for part in digits())
+    network, order = trained(with_positions), torch.randperm(16)
+    found = S.patch_shuffling(network, pictures.double(), PATCH, order, labels)
+    if with_positions:
+        assert found["logits"] > 0.5 and found["shuffled accuracy"] < 0.4 < 0.7 < found["accuracy"]
+    else:
+        assert found["logits"] < 1e-13 and found["shuffled accuracy"] == found["accuracy"] > 0.3
+        others = S.patch_shuffling(network, pictures.double(), 4, torch.tensor([1, 0, 3, 2]))
+        assert others["logits"] < 1e-13  # squares of whole patches
+        cut = S.patch_shuffling(network, pictures.double(), 1, torch.randperm(64))
+        assert cut["accuracy"] == 1 and cut["logits"] > 1e-2  # planted: patches that are not the network's
+
+
+def test_shuffled_patches():
+    picture = torch.arange(24.0).view(1, 1, 4, 6)
+    shuffled = S.shuffled_patches(picture, 2, torch.tensor([5, 1, 2, 3, 4, 0]))
+    assert torch.equal(shuffled[0, 0, :2, :2], picture[0, 0, 2:, 4:])
+    assert torch.equal(shuffled[0, 0, :2, 2:], picture[0, 0, :2, 2:])
+    with pytest.raises(ValueError, match="4×6 pixels"):
+        S.shuffled_patches(picture, 4, torch.arange(1))
+    with pytest.raises(ValueError, match="6 patches"):
+        S.shuffled_patches(picture, 2, torch.arange(5))

@@ -1,0 +1,149 @@
+"""Tokens in another order: forward, backward, sets, read-outs and shuffled patches, each with a planted failure."""
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.symmetry import statements as S
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+EXACT = 1e-13
+
+
+def transformer(layers=2, dropout=0.0):
+    layer = nn.TransformerEncoderLayer(8, 2, 12, dropout, batch_first=True)
+    return spread(nn.TransformerEncoder(layer, layers, enable_nested_tensor=False))
+
+
+def spread(network):
+    """Weights far from their start, so that no bias is zero and no norm trivial."""
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return network
+
+
+def block():
+    """A whole block of ours with global attention that sees no position, as tokens."""
+    options = gsa.nn.AttentionOptions(num_heads=2, head_dim=4, neighbourhood=None, encoding="constant")
+    return S.OverTokens(gsa.nn.AttentionBlock("Z2", 8, 8, options, norm="channel"), (1, 2, 3))
+
+
+NETWORKS = {
+    "encoder": transformer,
+    "attention": lambda: S.OverTokens(nn.MultiheadAttention(8, 2, batch_first=True)),
+    "lifting": lambda: S.OverTokens(gsa.nn.LiftingSelfAttention("Z2", 8, 8, 2, 6, None, "constant"), (2, 3)),
+    "block": block,
+    "linear": lambda: nn.Linear(8, 8),
+    "norm": lambda: nn.LayerNorm(8),
+}
+
+
+class Positioned(nn.Module):
+    """Planted: a network that knows places."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.table = network, nn.Parameter(torch.randn(6, 8))
+
+    def forward(self, tokens):
+        return self.network(tokens + self.table)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_forward_and_backward_of_permuted_tokens(name):
+    network, tokens, order = NETWORKS[name](), torch.randn(2, 6, 8), torch.tensor([2, 0, 1, 5, 3, 4])
+    target = torch.randn(2, 6, 8)
+
+    def loss(output):
+        return (output - target).square().sum()
+
+    assert S.token_permutation_error(network, tokens, order) < EXACT
+    errors = S.backward_errors(network, tokens, order, loss)
+    assert errors.pop("weights, not put back") > 1e-2
+    assert max(errors.values()) < EXACT
+
+    planted = Positioned(network)
+    assert S.token_permutation_error(planted, tokens, order) > 1e-2
+    errors = S.backward_errors(planted, tokens, order, loss)
+    assert min(errors.values()) > 1e-3, errors
+
+
+def test_what_are_no_tokens_is_refused():
+    with pytest.raises(ValueError, match="batch_first=True"):
+        S.OverTokens(nn.MultiheadAttention(8, 2))
+    with pytest.raises(ValueError, match=r"a grid of \(2, 2\) has 4 tokens, but got 6"):
+        S.OverTokens(nn.Identity(), (2, 2))(torch.randn(1, 6, 8))
+
+
+def test_gradients_of_a_linear_map():
+    linear, x = nn.Linear(5, 3), torch.randn(7, 5)
+    assert max(S.linear_gradient_errors(linear, x, lambda y: y.square().sum()).values()) < EXACT
+    twice = nn.Linear(5, 3)
+    twice.forward = lambda x: 2 * nn.functional.linear(x, twice.weight)  # planted: not A Wᵀ
+    assert min(S.linear_gradient_errors(twice, x, lambda y: y.square().sum()).values()) > 0.1
+
+
+def test_permutation_matrices():
+    order = torch.tensor([1, 2, 0])  # the recap's 2, 3, 1
+    assert S.permutation_matrix(order).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    x = torch.arange(1.0, 13.0).view(3, 4)
+    assert (S.permutation_matrix(order) @ x).tolist() == [[5, 6, 7, 8], [9, 10, 11, 12], [1, 2, 3, 4]]
+    assert max(S.permutation_matrix_errors(torch.randn(5, 5), torch.randperm(5)).values()) == 0
+    with pytest.raises(ValueError, match="every number from 0 to N − 1 once"):
+        S.permutation_matrix(torch.tensor([0, 0, 1]))
+
+
+@pytest.mark.parametrize("f", [torch.sigmoid, torch.relu, torch.mul, torch.add, lambda a: a.softmax(1)])
+def test_functions_of_entries(f):
+    matrices = torch.randn(2, 4, 5)[: 1 if f not in (torch.mul, torch.add) else 2]
+    rows, columns = torch.tensor([2, 0, 3, 1]), torch.tensor([1, 0, 4, 2, 3])
+    assert S.entrywise_error(f, rows, columns, *matrices) < EXACT
+    assert S.entrywise_error(lambda *m: f(*m).cumsum(1), rows, columns, *matrices) > 1e-2  # planted
+
+
+def test_a_sum_has_permutation_symmetry():
+    x, order = torch.randn(9, 2), torch.randperm(9)
+    assert S.invariance_error(lambda x: x.sum(0), x, order) < EXACT
+    assert S.invariance_error(lambda x: x.cumsum(0).sum(0), x, order) > 1e-2  # planted
+
+
+class SetNetwork(nn.Module):
+    """A transformer and the mean of its tokens, or, planted, a mean that favours the first."""
+
+    def __init__(self, favour=0.0, dropout=0.2):
+        super().__init__()
+        self.encoder, self.head, self.favour = transformer(1, dropout), nn.Linear(8, 3), favour
+
+    def forward(self, x):
+        x = self.encoder(x)
+        return self.head(x.mean(1) + self.favour * x[:, 0])
+
+
+def test_what_the_order_of_a_set_changes():
+    tokens, order = torch.randn(2, 6, 8), torch.tensor([2, 0, 1, 5, 3, 4])
+
+    def loss(output):
+        return output.square().sum()
+
+    errors = S.set_order_errors(SetNetwork(), tokens, order, loss)
+    same = {"output", "weights", "elements, equivariant"}
+    assert max(errors[name] for name in same) < EXACT
+    assert min(error for name, error in errors.items() if name not in same) > 1e-2
+    assert S.set_order_errors(SetNetwork(dropout=0.0), tokens, order, loss)["weights, dropout"] < EXACT
+    planted = S.set_order_errors(SetNetwork(favour=1.0), tokens, order, loss)
+    assert min(planted[name] for name in same) > 1e-2
+
+
+def test_which_readouts_forget_the_order():
+    network, tokens, order = transformer(), torch.randn(2, 6, 8), torch.tensor([2, 0, 1, 5, 3, 4])
+    arguments = tokens, order, torch.randn(8), torch.randn(48, 3)
+    errors = S.readout_errors(network, *arguments)
+    assert errors.pop("concatenation") > 1e-2
+    assert max(errors.values()) < EXACT
+
+    def planted(tokens):
+        return network(tokens + torch.arange(tokens.shape[1])[:, None])
+
+    assert min(S.readout_errors(planted, *arguments).values()) > 1e-2
