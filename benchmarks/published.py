@@ -43,6 +43,7 @@ PUBLISHED: dict[str, dict[str, float | None]] = {
         "pcam/vit": None,
         "pcam/gsa": None,
     },
+    "early": {},  # figure 2, with --quick: how fast networks of more and more poses begin to learn
     "learning": {},  # ours against the convolutional rivals: LONG, or QUICK
     "ablation": {},  # with --quick: what rotmnist/gsa owes to what
     "neighbourhood": {
@@ -113,6 +114,9 @@ QUICK: dict[str, tuple[str, ...]] = {
         "rotmnist/alpha_r4_cnn",
         *_OURS,
     ),
+    "cifar10": ("cifar10/z2_sa", "cifar10/z2m_sa", "cifar10/z2_cnn", "cifar10/gsa"),
+    "neighbourhood": tuple(f"rotmnist/r4_sa_{size}" for size in ("3x3", "5x5", "7x7", "11x11", "global")),
+    "early": tuple(f"rotmnist/{group}_sa" for group in ("z2", "r4", "r8", "r12", "r16")),
     "learning": (*_RIVALS, *_OURS),
     "ablation": (
         "rotmnist/gsa optimizer=muon",
