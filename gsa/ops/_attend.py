@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, library
 
 from gsa.ops import _registry
-from gsa.ops._call import Call, Gradients
+from gsa.ops._call import Call, Needed
 from gsa.ops._memory import noting_memory
 from gsa.ops._plain import attend_plainly
 from gsa.ops._validation import check, check_centre, is_regular
@@ -61,7 +61,7 @@ def attend(
     call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout))
     if torch.onnx.is_in_onnx_export():
         return attend_plainly(call)
-    name, reason = _registry.choose(query.device, query.dtype, backend)
+    name, reason = _registry.choose(query.device, query.dtype, backend, call)
     if torch.compiler.is_exporting():
         name = backend or "auto"  # chosen where the program runs
     elif not torch.compiler.is_compiling():
@@ -120,7 +120,7 @@ def _unpacked(*arguments: Any) -> tuple[Call, str]:
     """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
     call, backend = Call(*arguments[:-1]), arguments[-1]
     if backend == "auto":
-        backend, reason = _registry.choose(call.query.device, call.query.dtype)
+        backend, reason = _registry.choose(call.query.device, call.query.dtype, call=call)
         _registry.announce(backend, reason)
     return call, backend
 
@@ -139,25 +139,28 @@ def _(*arguments: Any) -> Tensor:
     return empty_channels_first(call.query, call.spatial.shape[0])
 
 
+# What it returns are tensors, as of every op: one without elements for a gradient that is not needed.
 @library.custom_op(
     "gsa::attend_backward",
     mutates_args=(),
-    schema=f"(Tensor grad, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    schema=f"(Tensor grad, {_ARGUMENTS}, bool[5] needed) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
-def _attend_backward(grad: Tensor, *arguments: Any) -> Gradients:
-    call, backend = _unpacked(*arguments)
+def _attend_backward(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    (call, backend), needed = _unpacked(*arguments[:-1]), Needed(*arguments[-1])
     with torch.autocast(grad.device.type, enabled=False), noting_memory("backward", backend, call):
-        gradients = _registry.get(backend).backward(grad, call)
-        query, key, value = (channels_first(gradient) for gradient in gradients[:3])
-        return query, key, value, gradients[3].contiguous(), gradients[4].contiguous()
+        gradients = _registry.get(backend).backward(grad, call, needed)
+        features = [grad.new_empty(0) if x is None else channels_first(x) for x in gradients[:3]]
+        tables = [grad.new_empty(0) if x is None else x.contiguous() for x in gradients[3:]]
+        return *features, *tables
 
 
 @_attend_backward.register_fake
-def _(grad: Tensor, *arguments: Any) -> Gradients:
-    call = Call(*arguments[:-1])
-    query, key, value = (empty_channels_first(x, x.shape[2]) for x in (call.query, call.key, call.value))
-    spatial, pose = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (call.spatial, call.pose))
-    return query, key, value, spatial, pose
+def _(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+    call = Call(*arguments[:-2])
+    features = (empty_channels_first(x, x.shape[2]) for x in (call.query, call.key, call.value))
+    tables = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (call.spatial, call.pose))
+    pairs = zip((*features, *tables), arguments[-1], strict=True)
+    return tuple(gradient if wanted else grad.new_empty(0) for gradient, wanted in pairs)
 
 
 def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -166,8 +169,15 @@ def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.regular, ctx.dropout, ctx.backend)
-    return (*gradients, None, None, None, None, None)
+    needed = ctx.needs_input_grad[:5]
+    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.regular, ctx.dropout, ctx.backend, needed)
+    asked = (gradient if wanted else None for gradient, wanted in zip(gradients, needed, strict=True))
+    return (*asked, None, None, None, None, None)
+
+
+def _save_backward_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    _save_inputs(ctx, inputs[:-1], output)
+    ctx.needed = inputs[-1]
 
 
 def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -177,10 +187,12 @@ def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         tensors = [t.detach().requires_grad_() for t in tensors]
         grad, query, key, value, spatial, pose = tensors
         call = Call(query, key, value, spatial, pose, window, seed, ctx.regular, ctx.dropout)
-        first = torch.autograd.grad(reference.forward(call), call.tensors, grad, create_graph=True)
-        second = torch.autograd.grad(first, tensors, grads, allow_unused=True)
-    return (*second, None, None, None, None, None)
+        asked = [x for x, wanted in zip(call.tensors, ctx.needed, strict=True) if wanted]
+        first = torch.autograd.grad(reference.forward(call), asked, grad, create_graph=True)
+        of_asked = [g for g, wanted in zip(grads, ctx.needed, strict=True) if wanted]
+        second = torch.autograd.grad(first, tensors, of_asked, allow_unused=True)
+    return (*second, None, None, None, None, None, None)
 
 
 _attend.register_autograd(_differentiate, setup_context=_save_inputs)
-_attend_backward.register_autograd(_differentiate_twice, setup_context=_save_inputs)
+_attend_backward.register_autograd(_differentiate_twice, setup_context=_save_backward_inputs)

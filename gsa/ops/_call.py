@@ -7,9 +7,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Call", "Gradients"]
+__all__ = ["Call", "Gradients", "Needed"]
 
-Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]  # of a call's five tensors, in their order
+# Of a call's five tensors, in their order; None where nobody has asked.
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None, Tensor | None]
+
+
+class Needed(NamedTuple):
+    """Of which tensors of a call the gradients are asked for."""
+
+    query: bool = True
+    key: bool = True
+    value: bool = True
+    spatial: bool = True
+    pose: bool = True
 
 
 class Call(NamedTuple):

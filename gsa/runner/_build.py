@@ -42,6 +42,7 @@ __all__ = ["Run", "build", "check", "make_loggers"]
 
 _SILENT = {"lightning.pytorch": logging.ERROR, "gsa.ops": logging.WARNING}
 _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
+_GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
 @dataclass
@@ -86,8 +87,7 @@ def build(config: DictConfig) -> Run:
         ConfigError: naming the key, or what refused it and why.
     """
     config = config.copy()
-    if config.compile not in _COMPILE_MODES:
-        raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {config.compile!r}")
+    _refuse_compilation(config)
     if draws_seed := config.seed is None:
         config.seed = torch.seed() % 2**32
     refuse_bad_keys(config)
@@ -106,9 +106,19 @@ def build(config: DictConfig) -> Run:
             _try(run)
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
             raise ConfigError(str(error)) from error
-    if config.compile:
-        run.network.compile(mode=None if config.compile is True else config.compile)
     return run
+
+
+def _refuse_compilation(config: DictConfig) -> None:
+    """A mode that there is not, or one that cannot do what else is asked for."""
+    if config.compile not in _COMPILE_MODES:
+        raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {config.compile!r}")
+    together = config.trainer.get("accumulate_grad_batches")
+    if config.compile in _GRAPH_MODES and together not in (1, None):
+        raise ConfigError(
+            f"compile={config.compile} needs trainer.accumulate_grad_batches=1, but got {together}: CUDA graphs write "
+            "the gradients of each batch over those of the last. compile=true accumulates"
+        )
 
 
 def check(config: DictConfig) -> None:

@@ -149,10 +149,26 @@ def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Findings | None]:
     """What all processes of a run do together."""
     with explaining_memory(run, "measuring its symmetry"):
         before = symmetry_of(run)
-    with explaining_memory(run, "training"):
-        metrics = _fit(run)
-    with explaining_memory(run, "testing"):
-        return metrics, before, _test(run, metrics)
+    with _compiled(run):
+        with explaining_memory(run, "training"):
+            metrics = _fit(run)
+        with explaining_memory(run, "testing"):
+            return metrics, before, _test(run, metrics)
+
+
+@contextmanager
+def _compiled(run: Run) -> Iterator[None]:
+    """The network compiled in place, where that is wished, while the trainer has it on its device.
+
+    What is measured before and after is not: the network is on the CPU then, and would be compiled for that.
+    """
+    mode = run.config.compile
+    if mode:
+        run.network.compile(mode=None if mode is True else mode)
+    try:
+        yield
+    finally:
+        run.network._compiled_call_impl = None  # what `compile` has set
 
 
 def _fit(run: Run) -> dict[str, float]:

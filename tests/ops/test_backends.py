@@ -5,6 +5,8 @@ import torch
 from torch import library
 
 from gsa import ops
+from gsa.ops import _registry
+from gsa.ops._call import Call, Needed
 from tests.ops.cases import CASES, tensors
 
 FAST = [name for name in ops.backends() if name != "reference"]
@@ -62,6 +64,32 @@ def test_many_chunks_equal_one(backend, monkeypatch):
         actual, actual_gradients, _ = run(five, window, form, backend, cotangent, dropout=0.2, seed=torch.tensor(3))
         for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
             assert largest_error(a, b) < 1e-10
+
+
+@pytest.mark.parametrize("asked", [(0,), (1,), (2,), (3,), (4,), (1, 3)])
+@pytest.mark.parametrize("backend", ops.backends())
+def test_gradients_that_nobody_asks_for_are_left_out(backend, asked):
+    five, window, form = tensors("summed", "square")
+    _, gradients, cotangent = run(five, window, form, backend)
+    some = [t.detach().requires_grad_(i in asked) for i, t in enumerate(five)]
+    output = ops.attend(*some, window, form=form, backend=backend)
+    found = torch.autograd.grad(output, [some[i] for i in asked], cotangent, create_graph=True)
+    assert all(largest_error(a, gradients[i]) < 1e-10 for i, a in zip(asked, found, strict=True))
+    call = Call(*(t.detach() for t in five), window, torch.tensor(0), False, 0.0)
+    needed = Needed(*(i in asked for i in range(5)))
+    direct = _registry.get(backend).backward(cotangent, call, needed)
+    assert [gradient is not None for gradient in direct] == list(needed)
+
+
+@pytest.mark.parametrize("backend", ops.backends())
+def test_second_derivatives_of_some_gradients(backend):
+    five, window, form = tensors("regular", "window larger than the map", batch=1, heads=1, head_dim=2)
+    still = [t.detach() for t in five[2:]]
+
+    def function(query, key):
+        return ops.attend(query, key, *still, window, form=form, backend=backend)
+
+    assert torch.autograd.gradgradcheck(function, tuple(five[:2]), fast_mode=True)
 
 
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])

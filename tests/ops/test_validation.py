@@ -98,5 +98,6 @@ def test_the_ops_are_registered_as_exported_programs_have_them():
     )
     gradients = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
     assert str(torch.ops.gsa.attend.default._schema) == f"gsa::attend({call}) -> Tensor"
+    needed = "bool[5] needed"
     backward = torch.ops.gsa.attend_backward.default._schema
-    assert str(backward) == f"gsa::attend_backward(Tensor grad, {call}) -> {gradients}"
+    assert str(backward) == f"gsa::attend_backward(Tensor grad, {call}, {needed}) -> {gradients}"

@@ -149,6 +149,10 @@ def test_the_recipes_are_the_papers(configure):
 TWO = ("trainer.accelerator=cpu", "trainer.devices=2")
 BAD = [
     ("compile=fast", "compile must be one of .False, True"),
+    *(
+        ([f"compile={mode}", "trainer.accumulate_grad_batches=2"], f"compile={mode} needs .*=1, but got 2: CUDA graphs")
+        for mode in ("reduce-overhead", "max-autotune")
+    ),
     ("typo=1", "typo"),
     ("+typo=1", "unknown key 'typo' .the nearest is"),
     ("+seeds=1", "unknown key 'seeds' .the nearest is 'seed'"),

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import gsa
-from gsa.report import read_report
+from gsa.report import read_report, symmetry_of
 from gsa.runner import ConfigError, train
 from gsa.saved import read_checkpoint
 from tests.data.test_image_folder import write_pictures
@@ -159,6 +159,32 @@ def test_a_compiled_network_trains_and_its_checkpoint_has_the_same_keys(small, t
     train(small("compile=true"))
     keys = read_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["state_dict"].keys()
     assert {k.removeprefix("network.") for k in keys} == gsa.create_model("digits_z2_sa").state_dict().keys()
+
+
+def test_a_network_is_compiled_where_it_is_trained_and_tested_only(small, monkeypatch):
+    """Its symmetry is measured on the CPU before and after: it would be compiled for that first."""
+    seen = []
+
+    def compiled(function, **options):
+        seen.append(options["mode"])
+
+        def run(*arguments):
+            seen.append("compiled")
+            return function(*arguments)
+
+        return run
+
+    def watched(run):
+        count = len(seen)
+        found = symmetry_of(run)
+        assert "compiled" not in seen[count:]
+        seen.append("symmetry")
+        return found
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    monkeypatch.setattr("gsa.runner._run.symmetry_of", watched)
+    train(small("compile=reduce-overhead"))
+    assert list(dict.fromkeys(seen)) == ["symmetry", "reduce-overhead", "compiled"] and seen[-1] == "symmetry"
 
 
 def test_tensorboard_and_wandb_log_without_a_network(small, tmp_path, monkeypatch):

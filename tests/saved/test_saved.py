@@ -89,7 +89,7 @@ def test_an_exported_program_runs_where_there_is_no_compiler(run, tmp_path, monk
     expected = gsa.load(run[0])(images)
     with monkeypatch.context() as patch:
         patch.setattr("gsa.ops.impl.native._library._build", None)
-        patch.setattr("gsa.ops._registry.choose", lambda device, dtype, backend=None: ("tiled", "planted"))
+        patch.setattr("gsa.ops._registry.choose", lambda device, dtype, backend=None, call=None: ("tiled", "planted"))
         torch.testing.assert_close(torch.export.load(file).module()(images), expected)
 
 

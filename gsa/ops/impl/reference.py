@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gsa.ops._call import Call, Gradients
+from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops._dropout import dropped, element_hash, slice_hash
 
 __all__ = ["backward", "forward", "weights"]
@@ -26,14 +26,17 @@ def forward(call: Call) -> Tensor:
     return torch.einsum("bepqyxmuv,bemyxuvd->bepyxd", attention, around)
 
 
-def backward(grad: Tensor, call: Call) -> Gradients:
+def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:
     """Gradients of query, key, value, spatial and pose: PyTorch's own derivative of `forward`."""
 
-    def law(*tensors: Tensor) -> Tensor:
-        return forward(call.with_tensors(*tensors))
+    def law(*asked: Tensor) -> Tensor:
+        rest = iter(asked)
+        pairs = zip(needed, call.tensors, strict=True)
+        return forward(call.with_tensors(*[next(rest) if wanted else tensor for wanted, tensor in pairs]))
 
-    _, pull_back = torch.func.vjp(law, *call.tensors)
-    query, key, value, spatial, pose = (gradient.contiguous() for gradient in pull_back(grad))
+    _, pull_back = torch.func.vjp(law, *[x for wanted, x in zip(needed, call.tensors, strict=True) if wanted])
+    gradients = iter(pull_back(grad))
+    query, key, value, spatial, pose = (next(gradients).contiguous() if wanted else None for wanted in needed)
     return query, key, value, spatial, pose
 
 

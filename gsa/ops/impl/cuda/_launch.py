@@ -8,14 +8,15 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from gsa.ops._call import Call, Gradients
+from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl._layout import empty_channels_first
+from gsa.ops.impl.cuda._sizes import tile_sizes, warps
 
 __all__ = ["backward", "forward", "is_installed", "refusal"]
 
-_ELEMENTS = 2048  # of a tile of keys [poses, pixels, channels]: 16 registers a thread
 _FOUND = find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+_CAPABILITY = (8, 0)  # of the A100
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
@@ -30,6 +31,11 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
         return "the package triton is not installed"
     if device.type != "cuda" and not _INTERPRETED:
         return "it runs on CUDA devices only"
+    if device.type == "cuda" and torch.cuda.is_available():
+        capability = torch.cuda.get_device_capability(device)
+        if capability < _CAPABILITY:
+            needed, there = (".".join(map(str, version)) for version in (_CAPABILITY, capability))
+            return f"it needs compute capability {needed} or more, but this device has {there}"
     if dtype not in _DTYPES:
         return f"it knows float32, bfloat16, float16 and float64, not {dtype}"
     return None
@@ -47,8 +53,11 @@ def forward(call: Call) -> Tensor:
     return out
 
 
-def backward(grad: Tensor, call: Call) -> Gradients:
-    """Gradients of query, key, value, spatial and pose; the weights are computed again."""
+def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:
+    """Gradients of query, key, value, spatial and pose; the weights are computed again.
+
+    The queries' kernel always runs: it leaves what the others need.
+    """
     features = tuple(map(_planes, (grad, *call.tensors[:3])))
     query, spatial, pose = call.query, call.spatial, call.pose
     plan, tables, numbers = _plan(call), _tables(call), _numbers(call)
@@ -63,16 +72,23 @@ def backward(grad: Tensor, call: Call) -> Gradients:
         kernels["queries_backward"][programs](
             *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
         )
-        kernels["keys_backward"][programs](
-            *features, key_grad, value_grad, log_sum, mean, *tables,
-            *_strides(*features, key_grad, value_grad), *numbers, **plan,
-        )  # fmt: skip
-        kernels["spatial_backward"][(slices * spatial.shape[1] * spatial.shape[2],)](
-            *features, spatial_part, log_sum, mean, *tables,
-            *_strides(*features), *numbers, **plan, num_warps=_warps("spatial_backward", poses),
-        )  # fmt: skip
-    spatial_grad, pose_grad = (part.sum(0).to(query.dtype) for part in (spatial_part, pose_part))
-    return query_grad, key_grad, value_grad, spatial_grad, pose_grad
+        if needed.key or needed.value:
+            kernels["keys_backward"][programs](
+                *features, key_grad, value_grad, log_sum, mean, *tables,
+                *_strides(*features, key_grad, value_grad), *numbers, **plan,
+            )  # fmt: skip
+        if needed.spatial:
+            kernels["spatial_backward"][(slices * spatial.shape[1] * spatial.shape[2],)](
+                *features, spatial_part, log_sum, mean, *tables,
+                *_strides(*features), *numbers, **plan, num_warps=warps("spatial_backward", call),
+            )  # fmt: skip
+    return (
+        query_grad if needed.query else None,
+        key_grad if needed.key else None,
+        value_grad if needed.value else None,
+        spatial_part.sum(0).to(query.dtype) if needed.spatial else None,
+        pose_part.sum(0).to(query.dtype) if needed.pose else None,
+    )
 
 
 @cache
@@ -109,11 +125,6 @@ def _numbers(call: Call) -> tuple[int, int, float, float]:
     return call.query.shape[1], round(call.dropout * 2**31), call.query.shape[-1] ** -0.5, 1 / (1 - call.dropout)
 
 
-def _warps(kernel: str, pairs: int) -> int:
-    """More for the one kernel and size that four warps have too few registers for."""
-    return 8 if kernel == "spatial_backward" and pairs > 64 else 4
-
-
 def _blocks(plan: dict) -> int:
     return -(-plan["H"] * plan["W"] // plan["B"])
 
@@ -125,9 +136,7 @@ def _plan(call: Call) -> dict:
 
     height, width, channels = call.query.shape[3:]
     outputs, rows, columns = call.spatial.shape[:3]
-    keys, padded = triton.next_power_of_2(call.key.shape[2]), triton.next_power_of_2(channels)
-    together = 1 if call.regular else triton.next_power_of_2(outputs)  # output poses that a program holds at a time
-    pixels = max(_ELEMENTS // (max(keys, together) * padded), 8)
+    keys, together, padded, pixels = tile_sizes(call)
     return {
         "H": height,
         "W": width,
@@ -140,7 +149,7 @@ def _plan(call: Call) -> dict:
         "MP": keys,
         "PP": together,
         "C": padded,
-        "B": min(pixels, 64, triton.next_power_of_2(height * width)),
+        "B": min(pixels, triton.next_power_of_2(height * width)),
         "REGULAR": call.regular,
         "DROPOUT": call.dropout > 0,
         "A": tl.float64 if call.sum_dtype == torch.float64 else tl.float32,

@@ -5,7 +5,7 @@ import ctypes
 import torch
 from torch import Tensor
 
-from gsa.ops._call import Call, Gradients
+from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl._layout import empty_channels_first
 from gsa.ops.impl.native import _library
 
@@ -48,8 +48,8 @@ def forward(call: Call) -> Tensor:
     return out.to(dtype)
 
 
-def backward(grad: Tensor, call: Call) -> Gradients:
-    """Gradients of query, key, value, spatial and pose; the weights are computed again."""
+def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:
+    """Gradients of query, key, value, spatial and pose, computed together; the weights are computed again."""
     dtype, call, grad = call.query.dtype, _whole(call), grad.to(call.sum_dtype)
     gradients = (
         *(empty_channels_first(feature, feature.shape[2]) for feature in (call.query, call.key, call.value)),
@@ -61,7 +61,9 @@ def backward(grad: Tensor, call: Call) -> Gradients:
         setattr(arguments, f"{name}_gradient", _feature(gradient))
     arguments.spatial_gradient, arguments.pose_gradient = (gradient.data_ptr() for gradient in gradients[3:])
     _run("backward", arguments, call.sum_dtype)
-    query, key, value, spatial, pose = (gradient.to(dtype) for gradient in gradients)
+    query, key, value, spatial, pose = (
+        gradient.to(dtype) if wanted else None for gradient, wanted in zip(gradients, needed, strict=True)
+    )
     return query, key, value, spatial, pose
 
 

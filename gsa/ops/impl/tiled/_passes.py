@@ -16,7 +16,7 @@ Shapes: c slices, L tiles, then poses (P output, Q query, M key), pixels ty tx o
 import torch
 from torch import Tensor
 
-from gsa.ops._call import Call, Gradients
+from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl.tiled._work import Work
 
 __all__ = ["backward", "forward"]
@@ -33,7 +33,7 @@ def forward(call: Call) -> Tensor:
     return out.view(*call.query.shape[:2], *out.shape[1:])
 
 
-def backward(grad: Tensor, call: Call) -> Gradients:
+def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:
     """Gradients of query, key, value, spatial and pose."""
     work = Work(call)
     grad = grad.flatten(0, 1).to(work.query.dtype)
@@ -44,14 +44,20 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     for band, part in work.chunks():
         stages = work.weigh(band, part)
         arriving = band.cut(grad[part])
-        band.add_patches(d_value[part], work.spread(band, stages.weights()).mT @ arriving)
+        if needed.value:
+            band.add_patches(d_value[part], work.spread(band, stages.weights()).mT @ arriving)
+        if not any(needed._replace(value=False)):
+            continue
 
         d_weights = band.scores(arriving @ stages.value.mT, work.spatial.shape[0], work.key.shape[1])
         d_content, d_outer = stages.differentiate(d_weights.contiguous())
 
         matrix = work.spread(band, d_content)
+        if needed.key:
+            band.add_patches(d_key[part], matrix.mT @ stages.query)
+        if not (needed.query or needed.spatial or needed.pose):
+            continue
         d_tile = matrix @ stages.key
-        band.add_patches(d_key[part], matrix.mT @ stages.query)
         d_tile += work.pull_pose(stages, d_content, d_pose)
         d_tile += work.pull_spatial(band, stages, d_outer, d_spatial)
         band.paste(d_query[part], d_tile)
@@ -59,14 +65,10 @@ def backward(grad: Tensor, call: Call) -> Gradients:
     d_query *= work.scale
     d_value /= 1 - call.dropout
     d_key, d_value = work.plan.unpad_keys(d_key), work.plan.unpad_keys(d_value)
-    return (
-        _returned(d_query, call.query),
-        _returned(d_key, call.key),
-        _returned(d_value, call.value),
-        _returned(d_spatial, call.spatial),
-        _returned(d_pose, call.pose),
+    query, key, value, spatial, pose = (
+        gradient.reshape(like.shape).to(like.dtype).contiguous() if wanted else None
+        for gradient, like, wanted in zip(
+            (d_query, d_key, d_value, d_spatial, d_pose), call.tensors, needed, strict=True
+        )
     )
-
-
-def _returned(gradient: Tensor, like: Tensor) -> Tensor:
-    return gradient.reshape(like.shape).to(like.dtype).contiguous()
+    return query, key, value, spatial, pose
