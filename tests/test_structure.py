@@ -32,13 +32,15 @@ ARROWS = {
     "nn": {"_checks", "groups", "encodings", "ops"},
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
+    "explore": {"groups", "models", "nn", "saved", "symmetry", "viz", "files"},
     "saved": {"_version", "_extras", "files", "models", "ops"},
     "training": {"files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "files", "models", "saved"},
-    "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "report", "runner"},
+    "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "explore", "report"}
+    | {"runner"},
     "__init__": {"_version", "_with_torch", "published"}
     | {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }
