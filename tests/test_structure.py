@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gsa
-from gsa import data, report, runner, saved, training, viz
+from gsa import data, explore, report, runner, saved, training, viz
 
 ROOT = Path(gsa.__file__).parent.parent
 PACKAGE = ROOT / "gsa"
@@ -146,7 +146,7 @@ def test_files_and_functions_stay_small_and_documented(path):
 
 def test_public_names_exist_and_are_documented():
     rooms = (gsa.groups, gsa.encodings, gsa.ops, gsa.nn, gsa.models, gsa.symmetry, gsa.symmetry.statements)
-    for module in (gsa, *rooms, data, saved, training, report, runner, viz):
+    for module in (gsa, *rooms, data, explore, saved, training, report, runner, viz):
         for name in module.__all__:
             assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
 

@@ -3,7 +3,7 @@
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
 gsa check NETWORK [--group GROUP] [--input C,H,W]
-gsa explore --save PAGE
+gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
 """
@@ -77,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
     explore.add_argument("--save", type=Path, required=True, metavar="PAGE", help="the HTML file that is written")
+    explore.add_argument(
+        "--model", action="append", default=[], metavar="NETWORK",
+        help="layer by layer on the page too: what gsa check takes; may be said again",
+    )  # fmt: skip
+    explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for it, as of gsa check")
+    explore.add_argument("--group", help="whose elements it is measured under (default: its own, or R4)")
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
     export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
     export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")

@@ -112,11 +112,11 @@ def _changes(logits: Tensor) -> list:
 
 
 def _feature_errors(lifted: Tensor, network: Network, steps: int) -> list[dict[str, float]]:
-    """Of every digit, how far the lifted feature is from turning and moving on, at the angles of its own group."""
+    """Of every digit, how far the lifted feature is from turning and moving on, at the exact turns of its own group."""
     order = network.group.order
     found = []
     for digit in lifted[:, 0, _SHIFTS.index(0)]:
-        own = [h for h in range(order) if network.group.matrices[h].det() > 0 and (steps * h) % order == 0]
+        own = [h for h in network.group.grid_elements if network.group.matrices[h].det() > 0]
         errors = {
             f"{360 * h / order:g}": relative_error(digit[steps * h // order], network.group.act(digit[:1], h)[0])
             for h in own

@@ -1,13 +1,14 @@
 """The three words in every order, with every encoding, at every position: numbers, and rows that stayed equal."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gsa.explore._packed import packed
-from gsa.symmetry.statements import Sentence, sentence
+from gsa.symmetry.statements import sentence
 
 __all__ = ["words"]
 
@@ -39,36 +40,36 @@ def words(positions: int = 13) -> dict[str, Any]:
     if positions < 1:
         raise ValueError(f"there must be at least 1 position, but got {positions}")
     axes = (len(_LABELS), len(_ORDERS), positions)
-    cases = itertools.product(_LABELS, _ORDERS, range(positions))
-    sentences = [sentence(encoding, order, position) for encoding, order, position in cases]
-    start = sentence()
+    cases = list(itertools.product(_LABELS, _ORDERS, range(positions)))
+    found = [sentence(*case) for case in cases]
+    before = {encoding: sentence(encoding) for encoding in _LABELS}
+    start = before["none"]
+
+    def by_case(rows: list[Tensor]) -> Tensor:
+        return torch.stack(rows).unflatten(0, axes)
+
     return {
         "words": list(start.words),
         "encodings": list(_LABELS.values()),
         "orders": [list(order) for order in _ORDERS],
         "positions": positions,
         "weights": {name: getattr(start, f"{name}_weight").tolist() for name in ("query", "key", "value")},
-        "values": {
-            name: packed(torch.stack([getattr(s, name) for s in sentences]).unflatten(0, axes)) for name in _MATRICES
-        },
+        "values": {name: packed(by_case([getattr(now, name) for now in found])) for name in _MATRICES},
         "stayed": {
-            name: torch.stack([_stayed(name, s, encoding, order) for s, encoding, order in _told(sentences, positions)])
-            .unflatten(0, axes)
-            .int()
-            .tolist()
+            name: by_case(
+                [
+                    _stayed(getattr(now, name), getattr(before[encoding], name), order)
+                    for now, (encoding, order, _) in zip(found, cases, strict=True)
+                ]
+            ).tolist()
             for name in _MATRICES
         },
     }
 
 
-def _told(sentences: list[Sentence], positions: int) -> list[tuple[Sentence, str, tuple[int, ...]]]:
-    cases = itertools.product(_LABELS, _ORDERS, range(positions))
-    return [(s, encoding, order) for s, (encoding, order, _) in zip(sentences, cases, strict=True)]
-
-
-def _stayed(name: str, found: Sentence, encoding: str, order: tuple[int, ...]) -> Tensor:
-    """Whether the rows of a matrix are those of the same words in the first order at position 0: bool [3]."""
-    expected = getattr(sentence(encoding), name)[list(order)]
-    if name in ("scores", "attention"):
+def _stayed(now: Tensor, before: Tensor, order: Sequence[int]) -> Tensor:
+    """Whether the rows of a matrix are those of the same words in the first order at position 0: int [3]."""
+    expected = before[list(order)]
+    if expected.shape[1] == 3:  # a column for each word
         expected = expected[:, list(order)]
-    return (getattr(found, name) - expected).abs().amax(1) < _CLOSE
+    return ((now - expected).abs().amax(1) < _CLOSE).int()

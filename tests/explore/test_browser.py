@@ -127,12 +127,26 @@ def test_entries_tell_how_they_are_computed(page):
     assert page.inner_text("#formula").startswith("attention of “conquers”, “Love” = exp(")
 
 
+def test_layers_are_shown_and_the_one_that_breaks_the_group_is_named(page):
+    page.click("#tab-layers")
+    assert "every exact element of R4" in page.inner_text("#broken") and page.locator("#layers .bad").count() == 0
+    for change in (
+        lambda: page.select_option("#of-group", "2"),
+        lambda: page.select_option("#depth", "2"),
+        lambda: page.click("#models button:nth-child(2)"),
+    ):
+        before = seen(page, "#layers")
+        change()
+        assert seen(page, "#layers") != before
+    assert "in lifting" in page.inner_text("#broken") and "lifting" in page.inner_text("#layers .first th")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_nothing_is_cut_off(page, width, scheme):
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
-    for tab in ("#tab-turn", "#tab-words"):
+    for tab in ("#tab-turn", "#tab-words", "#tab-layers"):
         page.click(tab)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -90,6 +90,13 @@ def test_rows_stay_with_their_words_without_an_encoding_and_not_with_indices():
     assert not all(all(rows) for order in stayed["output"][rotary][1:] for rows in order)
 
 
+def test_layers_of_the_network_keep_its_group_and_without_it_the_first_loses_it(document):
+    own, plain = data_of(document)["layers"]
+    assert own["first_broken"] is None and plain["first_broken"] == "lifting"
+    assert max(errors["90°"] for errors in own["layers"].values()) < 1e-10
+    assert list(own["layers"]) == list(plain["layers"])
+
+
 def test_what_is_packed_comes_back():
     values = torch.randn(3, 4, dtype=torch.float64)
     assert torch.equal(unpacked(packed(values)), values)
@@ -100,10 +107,14 @@ def test_what_is_packed_comes_back():
 def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys, document):
     from gsa.cli import _explore
 
-    monkeypatch.setattr(_explore, "page", lambda saved: document)
-    assert main(["explore", "--save", str(tmp_path / "page.html")]) == 0
+    given = {}
+    monkeypatch.setattr(_explore, "page", lambda saved, reports: given.update(reports) or document)
+    named = ["--model", "torch.nn:Identity", "--input", "1,4,4", "--group", "R4M"]
+    assert main(["explore", "--save", str(tmp_path / "page.html"), *named]) == 0
     assert (tmp_path / "page.html").read_text() == document and "needs no server" in capsys.readouterr().out
+    assert given["torch.nn:Identity"].group.name == "R4M" and not given["torch.nn:Identity"].broken
     assert main(["explore", "--save", str(tmp_path / "nowhere" / "page.html")]) == 2
+    assert main(["explore", "--save", str(tmp_path / "page.html"), "--model", "torch.nn:Nothing"]) == 2
 
 
 def imported(code):

@@ -28,5 +28,6 @@ function startTabs() {
   startTabs();
   startTurn(data.turn, data.name);
   startWords(data.words);
+  startLayers(data.layers);
   document.body.dataset.ready = "yes";
 })();
