@@ -3,6 +3,7 @@
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
 gsa check NETWORK [--group GROUP] [--input C,H,W]
+gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
 """
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     command("list", "Every network, its group and its number of parameters.")
     predict = command("predict", "The likeliest classes of pictures, a line each; framed as in training.")
     check = command("check", "The equivariance error of a network and its layers under each element of a group.")
+    explore = command("explore", "A page on which symmetry can be seen and played with; opens in any browser.")
     export = command("export", "Weights as safetensors and the configuration beside them.")
     dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
 
@@ -74,6 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--depth", type=int, default=1, help="of the layers shown, 1 for those of the network itself")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
+    explore.add_argument("--save", type=Path, required=True, metavar="PAGE", help="the HTML file that is written")
+    explore.add_argument(
+        "--model", action="append", default=[], metavar="NETWORK",
+        help="layer by layer on the page too: what gsa check takes; may be said again",
+    )  # fmt: skip
+    explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for it, as of gsa check")
+    explore.add_argument("--group", help="whose elements it is measured under (default: its own, or R4)")
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
     export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
     export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")

@@ -17,7 +17,7 @@ from gsa.models import create_model, list_models, list_pretrained, preset
 from gsa.saved import read
 from gsa.symmetry import LayerReport
 
-__all__ = ["run"]
+__all__ = ["run", "subject"]
 
 _SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of a network's own data
 _PICTURES = 3
@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
     what = str(options.checkpoint or options.network or "")
     if not what or (options.checkpoint and options.network):
         raise ValueError("say what to check once: a name, a run, or module:attribute; gsa check --help shows examples")
-    network, images, own = _subject(what, options.input)
+    network, images, own = subject(what, options.input)
     claimed = group(options.group) if options.group else own if own is not None and own.order > 1 else None
     report = LayerReport.of(network.double(), images.double(), claimed or group("R4M"), options.tolerance)
     errors = report.errors[list(report.errors)[-1]]
@@ -43,7 +43,7 @@ def run(options: Namespace) -> int:
     return 1 if broken else 0
 
 
-def _subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | None]:
+def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | None]:
     """The network, random pictures for it, and its own group."""
     generator = torch.Generator().manual_seed(0)
     if ":" in what and not Path(what).exists():

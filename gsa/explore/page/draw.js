@@ -1,0 +1,72 @@
+// Small pictures of numbers, and the elements that hold them.
+
+const byId = (id) => document.getElementById(id);
+
+function element(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key in made) made[key] = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const grey = (value) => [255 * value, 255 * value, 255 * value];
+
+// 0 → dark violet, 1 → pale yellow.
+function warm(value) {
+  const stops = [[13, 8, 60], [120, 28, 109], [229, 92, 48], [252, 245, 150]];
+  const place = Math.min(Math.max(value, 0), 1) * 3;
+  const i = Math.min(Math.floor(place), 2);
+  return stops[i].map((start, c) => start + (stops[i + 1][c] - start) * (place - i));
+}
+
+// −1 → blue, 0 → white, 1 → red.
+function signed(value) {
+  const end = value < 0 ? [33, 102, 172] : [178, 24, 43];
+  const part = Math.min(Math.abs(value), 1);
+  return end.map((channel) => 255 + (channel - 255) * part);
+}
+
+const css = (colour) => `rgb(${colour.map(Math.round).join(" ")})`;
+
+// A tile with a canvas of width × height pixels and a line below it; `paint` draws on the canvas.
+function tile(parent, title, small = false) {
+  const canvas = element("canvas", { role: "img" });
+  const line = element("div", { textContent: title });
+  parent.append(element("div", { className: small ? "tile small" : "tile" }, canvas, line));
+  return { canvas, line };
+}
+
+function paint(canvas, numbers, width, colour, label) {
+  const height = numbers.length / width;
+  canvas.width = width;
+  canvas.height = height;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(width, height);
+  numbers.forEach((value, i) => image.data.set([...colour(value), 255], 4 * i));
+  context.putImageData(image, 0, 0);
+  canvas.setAttribute("aria-label", label);
+}
+
+// Buttons of which one is pressed.
+function choices(fieldset, names, choose) {
+  const row = element("div");
+  const buttons = names.map((name, i) => {
+    const button = element("button", { type: "button", textContent: name });
+    button.addEventListener("click", () => choose(i));
+    row.append(button);
+    return button;
+  });
+  fieldset.append(row);
+  return (chosen) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === chosen)));
+}
+
+function options(select, names, change) {
+  select.replaceChildren(...names.map((name, i) => element("option", { value: i, textContent: name })));
+  if (change) select.addEventListener("change", change);
+}
+
+const percent = (value) => `${(100 * value).toFixed(0)} %`;
+const small = (value) => (value === 0 ? "0" : value < 0.01 ? value.toExponential(1) : value.toFixed(2));
