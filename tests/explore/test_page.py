@@ -60,6 +60,8 @@ def test_the_network_knows_the_digits_and_its_poses_move_on(document):
         start, turned = lifted[i, 0, 2, :2]
         moved = gsa.group("R4").act(start[None], 1)[0]
         assert (turned - moved).abs().max() <= turn["lifted"]["scale"] * 1.01 < start.abs().max() / 50
+        start, turned = unpacked(turn["layers"]["content"]["attention"])[i, 0, 2, :2]
+        assert (turned - gsa.group("R4").act(start[None], 1)[0]).abs().max() < 0.01 < (turned - start).abs().max()
 
 
 def test_without_action_all_poses_see_the_same():
