@@ -14,6 +14,7 @@ from gsa.cli import main
 from gsa.explore import _page
 from gsa.explore._packed import packed, unpacked
 from gsa.saved import read
+from tests.test_core import ROOT, with_the_core_alone
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,8 @@ def test_the_network_knows_the_digits_and_its_poses_move_on(document):
         start, turned = lifted[i, 0, 2, :2]
         moved = gsa.group("R4").act(start[None], 1)[0]
         assert (turned - moved).abs().max() <= turn["lifted"]["scale"] * 1.01 < start.abs().max() / 50
+        start, turned = unpacked(turn["layers"]["content"]["attention"])[i, 0, 2, :2]
+        assert (turned - gsa.group("R4").act(start[None], 1)[0]).abs().max() < 0.01 < (turned - start).abs().max()
 
 
 def test_without_action_all_poses_see_the_same():
@@ -118,17 +121,18 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys, document):
 
 
 def imported(code):
-    """Packages that the core does without, and torch, that are there once the code has run; and what it printed."""
-    heavy = "torch", "lightning", "hydra", "matplotlib", "sklearn", "torchvision", "rich", "PIL"
+    """Large packages that are there once the code has run, and what it printed."""
+    heavy = "torch", "lightning", "hydra", "matplotlib", "sklearn"
     code = f"import sys\n{code}\nprint('\\n', *(m for m in {heavy} if m in sys.modules))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     return set(told.splitlines()[-1].split()), told
 
 
-def test_help_needs_no_torch_and_the_page_no_more_than_the_core():
+def test_help_needs_no_torch_and_the_page_needs_the_core_alone():
     packages, told = imported("from gsa.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass")
     assert not packages and "explore" in told
-    assert imported("import gsa.explore, gsa.cli._explore")[0] == {"torch"}
+    done = with_the_core_alone("from gsa import explore, saved\nexplore.page(saved.read('digits_gsa'), steps=4)", ROOT)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_parts_of_the_page_are_small():

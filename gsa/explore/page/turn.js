@@ -144,6 +144,7 @@ function startLooking(data, state, again) {
     const goal = placed(Math.floor(best / reach) - (reach - 1) / 2, (best % reach) - (reach - 1) / 2);
     const label = `head ${head} in pose ${data.poses[pose]} looks most at ${goal}, with ${percent(Math.max(...weights) / sum)}`;
     view.canvas.setAttribute("aria-label", `${label}; ${free ? "arrow keys move the pixel" : "the pixel in the middle"}`);
+    view.canvas.dataset.weights = weights.map((weight) => weight.toFixed(3)).join(" ");
     view.line.textContent = free ? `pixel in row ${state.pixel[0]}, column ${state.pixel[1]}` : "the one pixel of the last map";
     tiles.forEach(({ canvas }, h) => {
       const scores = at(encoding, head, h);
