@@ -3,10 +3,54 @@ import os
 if "PYTEST_XDIST_WORKER" in os.environ:  # tests run side by side; threads would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from importlib.util import find_spec
+
 import pytest
 import torch
 
 ALL_GROUPS = ("Z2", "Z2M", "R2", "R3", "R4", "R8", "R12", "R16", "R2M", "R4M", "R8M")
+
+
+# What tests need besides torch, lightning, triton and pytest; tests of what is not installed are skipped.
+OPTIONAL = (
+    "hydra", "omegaconf", "wandb", "torchvision", "h5py", "sklearn", "matplotlib", "PIL", "yaml", "dotenv", "rich",
+    "hypothesis", "huggingface_hub", "onnx", "onnxscript", "onnxruntime", "tensorboard", "optuna",
+)  # fmt: skip
+MISSING = {name for name in OPTIONAL if find_spec(name) is None}
+
+
+def pytest_addoption(parser):
+    if find_spec("xdist") is None:
+        parser.addoption("--numprocesses", help="for pytest-xdist, which is not installed")
+
+
+def is_missing(error):
+    """Whether a test, or what it started, has asked for a package that this machine lacks."""
+    return isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] in MISSING
+
+
+class Module(pytest.Module):
+    """A file of tests, skipped as a whole where a package that it imports is missing."""
+
+    def _getobj(self):
+        try:
+            return super()._getobj()
+        except self.CollectError as error:
+            if is_missing(error.__cause__):
+                pytest.skip(f"{error.__cause__.name} is not installed", allow_module_level=True)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return Module.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    if call.excinfo is not None and is_missing(call.excinfo.value):
+        reason = f"{call.excinfo.value.name} is not installed"
+        call.excinfo = pytest.ExceptionInfo.from_exception(pytest.skip.Exception(reason))
+    return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from gsa.ops import _registry
 from gsa.ops._call import Call, Needed
 from tests.ops.cases import CASES, tensors
 
-FAST = [name for name in ops.backends() if name != "reference"]
+FAST = [name for name in ops.backends("cpu") if name != "reference"]
 
 
 def run(five, window, form, backend, cotangent=None, **options):
@@ -67,7 +67,7 @@ def test_many_chunks_equal_one(backend, monkeypatch):
 
 
 @pytest.mark.parametrize("asked", [(0,), (1,), (2,), (3,), (4,), (1, 3)])
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_gradients_that_nobody_asks_for_are_left_out(backend, asked):
     five, window, form = tensors("summed", "square")
     _, gradients, cotangent = run(five, window, form, backend)
@@ -81,7 +81,7 @@ def test_gradients_that_nobody_asks_for_are_left_out(backend, asked):
     assert [gradient is not None for gradient in direct] == list(needed)
 
 
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_second_derivatives_of_some_gradients(backend):
     five, window, form = tensors("regular", "window larger than the map", batch=1, heads=1, head_dim=2)
     still = [t.detach() for t in five[2:]]
@@ -93,7 +93,7 @@ def test_second_derivatives_of_some_gradients(backend):
 
 
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_gradcheck_to_second_order(backend, poses):
     five, window, form = tensors(poses, "window larger than the map", batch=1, heads=1, head_dim=2)
 
@@ -106,14 +106,14 @@ def test_gradcheck_to_second_order(backend, poses):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, in its check
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_opcheck(backend, poses):
     five, window, form = tensors(poses, "square", batch=1)
     arguments = (*five, window, torch.tensor(1), form == "regular", 0.1, backend)
     library.opcheck(torch.ops.gsa.attend.default, arguments)
 
 
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_non_contiguous_inputs_and_cotangents(backend):
     five, window, form = tensors("regular", "H≠W")
     strided = [t.detach().transpose(-1, -2).contiguous().transpose(-1, -2).requires_grad_() for t in five]
@@ -125,7 +125,7 @@ def test_non_contiguous_inputs_and_cotangents(backend):
         assert largest_error(a, b) < 1e-10
 
 
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_bitwise_repeatable(backend):
     five, window, form = tensors("summed", "prime sides", dtype=torch.float32)
     first, gradients, cotangent = run(five, window, form, backend, dropout=0.1, seed=torch.tensor(9))
@@ -136,7 +136,7 @@ def test_bitwise_repeatable(backend):
 
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
 @pytest.mark.parametrize("map_", ["square", "global"])
-@pytest.mark.parametrize("backend", ops.backends())
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_a_nan_stays_in_its_own_sample(backend, map_, poses):
     five, window, form = tensors(poses, map_)
     clean, gradients, cotangent = run(five, window, form, backend)
