@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import gsa
 from gsa.data import turned_digits
 from gsa.models import GSANet
-from gsa.models._published import PublishedBlock
+from gsa.models._published import PublishedBlock, use_pose_index
 from gsa.nn import GroupSelfAttention, LiftingSelfAttention, SpatialPool
 from gsa.symmetry import equivariance_error, relative_error
 
@@ -28,14 +28,14 @@ def attention(network: GSANet) -> list:
 
 
 def corrected(network: GSANet) -> None:
-    for layer in attention(network):
-        layer._published_pose_index = False
+    use_pose_index(network, "corrected")
 
 
 def regular(network: GSANet) -> None:
+    use_pose_index(network, "corrected")
     for layer in attention(network):
-        layer._published_pose_index = False
-        layer.form = "lifting" if isinstance(layer, LiftingSelfAttention) else "regular"
+        if isinstance(layer, GroupSelfAttention):
+            layer.form = "regular"
 
 
 def mlp_order(network: GSANet) -> None:

@@ -33,7 +33,7 @@ NETWORKS = {
     "R4": ("rotmnist_r4_sa", {}, 28, 10_000),
     "R4_CNN": ("rotmnist_r4_cnn", {}, 28, 10_000),
     "rotmnist_gsa": ("rotmnist_gsa", {}, 28, 10_000),
-    "R4 regular": ("rotmnist_r4_sa", {"form": "regular"}, 28, 10_000),
+    "R4 summed": ("rotmnist_r4_sa", {"form": "summed"}, 28, 10_000),
     "R8": ("rotmnist_r8_sa", {}, 28, 10_000),
     "R16": ("rotmnist_r16_sa", {}, 28, 10_000),
     "R4 global": ("rotmnist_r4_sa", {"neighbourhood": None}, 28, 10_000),

@@ -48,10 +48,10 @@ def load(
     """
     if preset(model).network is not GSANet:
         raise ValueError(f"the public code has networks of self-attention, such as 'rotmnist_r4_sa', but got {model!r}")
-    state = _read(Path(path))
+    state, elements = _read(Path(path))
     changed = keywords if group is None else {**keywords, "group": group}
     network = create_model(model, published=True, pose_index=pose_index, **changed).eval()
-    _check_group(path, state, network.group)
+    _check_group(path, elements, network.group)
     network.to(next(iter(state.values())).dtype)
     try:
         filled = dict(_filled(network, state))
@@ -71,8 +71,8 @@ def load(
     return network
 
 
-def _read(path: Path) -> dict[str, Tensor]:
-    """Parameters by name, and the elements of the group."""
+def _read(path: Path) -> tuple[_State, Tensor | None]:
+    """Parameters by name, and the elements of the group, where the file has them."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
@@ -80,13 +80,11 @@ def _read(path: Path) -> dict[str, Tensor]:
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()) or not state:
         raise ValueError(f"{path} must hold a state_dict, names and tensors, but holds a {type(state).__name__}")
     state = {name.removeprefix("module."): value for name, value in state.items()}  # as DataParallel calls them
-    elements = state.get("group._elements")
-    kept = {name: value for name, value in state.items() if not any(table in name for table in _TABLES)}
-    return kept if elements is None else {**kept, "group": elements}
+    parameters = {name: value for name, value in state.items() if not any(table in name for table in _TABLES)}
+    return parameters, state.get("group._elements")
 
 
-def _check_group(path: Any, state: dict[str, Tensor], group: Group) -> None:
-    elements = state.pop("group", None)
+def _check_group(path: str | os.PathLike, elements: Tensor | None, group: Group) -> None:
     rotations, mirrored = group.name.removesuffix("M"), group.name.endswith("M")
     if mirrored and rotations != "Z2":
         raise ValueError(

@@ -2,25 +2,13 @@
 
 import json
 import math
-import os
-import sys
 from argparse import Namespace
-from importlib import import_module
-from pathlib import Path
-from typing import Any
 
-import torch
-from torch import Tensor, nn
-
+from gsa.cli._subject import subject
 from gsa.groups import Group, group
-from gsa.models import create_model, list_models, list_pretrained, preset
-from gsa.saved import read
 from gsa.symmetry import LayerReport
 
-__all__ = ["run", "subject"]
-
-_SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of a network's own data
-_PICTURES = 3
+__all__ = ["run"]
 
 
 def run(options: Namespace) -> int:
@@ -41,51 +29,6 @@ def run(options: Namespace) -> int:
     else:
         print(_told(what, report, claimed, broken, options.depth))
     return 1 if broken else 0
-
-
-def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | None]:
-    """The network, random pictures for it, and its own group."""
-    generator = torch.Generator().manual_seed(0)
-    if ":" in what and not Path(what).exists():
-        if size is None:
-            raise ValueError(f"the size of the pictures of {what} must be given, such as --input 3,64,64")
-        images = torch.rand(_PICTURES, *_numbers(size), generator=generator)
-        return _imported(what), images, None
-    if what in list_models() and what not in list_pretrained() and not Path(what).exists():
-        torch.manual_seed(0)
-        known = preset(what)
-        side = _SIDES[known.data]
-        numbers = _numbers(size) if size else [known.keywords["in_channels"], side, side]
-        network = create_model(what, in_channels=numbers[0]).eval()
-        return network, torch.rand(_PICTURES, *numbers, generator=generator), network.group
-    saved = read(what)
-    pictures = saved.pictures
-    numbers = _numbers(size) if size else [pictures.in_channels, pictures.image_size, pictures.image_size]
-    images = pictures.normalise(torch.rand(_PICTURES, *numbers, generator=generator))
-    return saved.network, images, saved.network.group
-
-
-def _numbers(size: str) -> list[int]:
-    parts = size.split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise ValueError(f"--input must be channels, height and width, such as 3,64,64, but got {size!r}")
-    return [int(part) for part in parts]
-
-
-def _imported(what: str) -> nn.Module:
-    """module:attribute, which is a network, or makes one when it is called."""
-    place, _, name = what.partition(":")
-    sys.path.append(os.getcwd())
-    found: Any = import_module(place)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ValueError(f"{place} has no {name!r}")
-        found = getattr(found, part)
-    torch.manual_seed(0)
-    network = found if isinstance(found, nn.Module) else found() if callable(found) else found
-    if not isinstance(network, nn.Module):
-        raise ValueError(f"{what} must be an nn.Module, or make one when it is called, but is {type(network).__name__}")
-    return network.eval()
 
 
 def _told(what: str, report: LayerReport, claimed: Group | None, broken: list[int], depth: int) -> str:

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from gsa.cli._check import subject
+from gsa.cli._subject import subject
 from gsa.explore import page
 from gsa.files import write_whole
 from gsa.groups import group

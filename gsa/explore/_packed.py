@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["packed"]
 
 _TYPES = {torch.uint8: "uint8", torch.int8: "int8", torch.float32: "float32", torch.float64: "float64"}
 
@@ -31,10 +31,3 @@ def packed(values: Tensor, bits: int | None = None) -> dict[str, Any]:
         values = (values / scale).round().to(torch.int8 if signed else torch.uint8)
     content = base64.b64encode(zlib.compress(values.contiguous().numpy().tobytes(), 9)).decode()
     return {"type": _TYPES[values.dtype], "shape": list(values.shape), "scale": scale, "data": content}
-
-
-def unpacked(stored: dict[str, Any]) -> Tensor:
-    """What `packed` was given, to rounding."""
-    dtype = {name: dtype for dtype, name in _TYPES.items()}[stored["type"]]
-    content = bytearray(zlib.decompress(base64.b64decode(stored["data"])))
-    return torch.frombuffer(content, dtype=dtype).view(stored["shape"]) * stored["scale"]

@@ -57,13 +57,11 @@ def use_pose_index(network: nn.Module, index: str) -> None:
     Raises:
         ValueError: another index, or a published one for layers that are not summed.
     """
-    check_choice(("corrected", "published"), pose_index=index)
-    if index == "corrected":
-        return
+    check_choice(("corrected", "published"), pose_index=index)  # of networks without such layers, too
     layers = [module for module in network.modules() if isinstance(module, GroupSelfAttention)]
     for layer in layers:
-        layer.use_published_pose_index()
-    if layers and layers[0].group.order > 1:
+        layer.use_pose_index(index)
+    if index == "published" and layers and layers[0].group.order > 1:
         warnings.warn(
             f"with pose_index='published' this network is not equivariant to {layers[0].group.name}: "
             "docs/published.md says how far it is from it",

@@ -78,23 +78,24 @@ class GroupSelfAttention(SelfAttention):
             bias,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
-        self._published_pose_index = False
+        self.pose_index = "corrected"
 
-    def use_published_pose_index(self) -> None:
-        """Take the group term of the authors' public code, ρ_H(ĥ⁻¹h̃h), which is not equivariant: |H| calls of the op.
+    def use_pose_index(self, index: str) -> None:
+        """Choose the group term, "corrected" or "published": ρ_H(ĥ⁻¹h̃h), not equivariant, |H| calls of the op.
 
         Raises:
-            ValueError: a form other than "summed", an encoding without ρ_H.
+            ValueError: another index; a published one with a form other than "summed" or an encoding without ρ_H.
         """
-        if self.form != "summed" or not isinstance(self.encoding, AdditiveEncoding):
+        check_choice(("corrected", "published"), pose_index=index)
+        if index == "published" and not (self.form == "summed" and isinstance(self.encoding, AdditiveEncoding)):
             raise ValueError(
                 "the published pose index needs form='summed' and an encoding that adds a vector for each relative "
                 f"pose, such as 'functional', but got form={self.form!r} and {self.encoding.name!r}"
             )
-        self._published_pose_index = True
+        self.pose_index = index
 
     def _attended(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        if not self._published_pose_index:
+        if self.pose_index == "corrected":
             return super()._attended(query, key, value)
         value = F.dropout(value, self.value_dropout, self.training)
         (query, key, value, spatial, _), window = self._encode(query, key, value)

@@ -144,7 +144,7 @@ def test_the_published_pose_index_is_not_equivariant(name):
     group = gsa.group(name)
     layer = GroupSelfAttention(group, 2, 3, 2, 6, 3, form="summed")
     assert_equivariant(layer, picture("summed", name), group)
-    layer.use_published_pose_index()
+    layer.use_pose_index("published")
     with pytest.raises(AssertionError, match="not equivariant"):
         assert_equivariant(layer, picture("summed", name), group, tolerance=1e-4)
 

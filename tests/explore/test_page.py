@@ -1,9 +1,11 @@
 """The page: it stands alone, its numbers are those of the networks, and marks say what stayed."""
 
+import base64
 import json
 import re
 import subprocess
 import sys
+import zlib
 
 import pytest
 import torch
@@ -12,9 +14,15 @@ import gsa
 from gsa import explore
 from gsa.cli import main
 from gsa.explore import _page
-from gsa.explore._packed import packed, unpacked
+from gsa.explore._packed import packed
 from gsa.saved import read
 from tests.test_core import ROOT, with_the_core_alone
+
+
+def unpacked(stored):
+    """What `packed` was given, to rounding."""
+    content = bytearray(zlib.decompress(base64.b64decode(stored["data"])))
+    return torch.frombuffer(content, dtype=getattr(torch, stored["type"])).view(stored["shape"]) * stored["scale"]
 
 
 @pytest.fixture(scope="module")
