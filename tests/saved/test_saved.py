@@ -167,13 +167,13 @@ def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path
 
 
 @pytest.mark.parametrize("group", ["R4", "Z2"])
-@pytest.mark.parametrize("command", ["check", "predict"])
-def test_the_command_reports_no_numbers_that_are_none(run, tmp_path, capsys, monkeypatch, command, group):
+@pytest.mark.parametrize(("command", "reader"), [("check", "_subject"), ("predict", "_predict")])
+def test_the_command_reports_no_numbers_that_are_none(run, tmp_path, capsys, monkeypatch, command, reader, group):
     """Planted: a network whose weights are finite, and whose logits are not."""
     saved = read(run[0])
     saved.network.group = gsa.group(group)
     saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1)) / 0
-    monkeypatch.setattr(f"gsa.cli._{command}.read", lambda path: saved)
+    monkeypatch.setattr(f"gsa.cli.{reader}.read", lambda path: saved)
     save_image(torch.rand(1, 12, 12), tmp_path / "digit.png")
     pictures = [str(tmp_path / "digit.png")] if command == "predict" else []
     assert cli.main([command, *pictures, "--checkpoint", str(run[0])]) == {"check": 1, "predict": 2}[command]
