@@ -10,7 +10,7 @@ begins after so many minutes, and those at work are stopped and saved.
 
 --quick is the shortened table: few rows, the fast recipe, few epochs of few pictures and 5 000 of the test pictures,
 the same for all. Each row gets the same search: every rate of --rates for half the epochs, with a seed of its own and
-without the test set; the best on validation is then trained with all seeds.
+without the test set; the best on validation is then trained with all seeds. A single rate is taken as it is.
 """
 
 import argparse
@@ -140,6 +140,8 @@ def rows_of(options: argparse.Namespace) -> list[str]:
 
 def searched(options: argparse.Namespace, rows: list[str], deadline: float) -> dict[str, float]:
     """The best rate of every row, on validation, with half the epochs and another seed; a failed run has none right."""
+    if len(options.rates) == 1:
+        return dict.fromkeys(rows, options.rates[0])
     runs = {
         (row, rate): Run(
             row,

@@ -65,7 +65,7 @@ def test_it_is_trained_on_and_told_of(configured):
     assert report["split"] == {"train": 64, "val": 64, "test": 64} and report["data"]["name"] == "Stripes"
     assert report["class_accuracy"].keys() == {"even", "striped"} and report["test_accuracy"] > 0.9
     assert read(objects["folder"]).pictures.classes == ("even", "striped")
-    assert isinstance(Stripes(), ImageData) and not isinstance(TensorDataset(), ImageData)
+    assert isinstance(Stripes(), ImageData) and not isinstance(TensorDataset(torch.zeros(1)), ImageData)
 
 
 def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured):
