@@ -195,7 +195,7 @@ def explain(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
     backend: str | None = None,
-    form: str = "summed",
+    form: str = "regular",
 ) -> str:
     """Which backend would be chosen, and why, what each of the others says, and who serves global attention.
 

@@ -63,6 +63,16 @@ def test_any_number_of_threads_gives_the_same_bits(poses):
 
 
 @built
+@pytest.mark.parametrize("poses", ["regular", "summed"])
+def test_a_slice_alone_has_the_mask_that_it_has_among_others(poses):
+    """Alone, the places of its weights are hashed as they are needed; among others, once for all."""
+    five, window, form = tensors(poses, "prime sides")
+    options = {"form": form, "dropout": 0.3, "seed": torch.tensor(7), "backend": "native"}
+    alone = (*(feature[:1, :1] for feature in five[:3]), *five[3:])
+    assert torch.equal(ops.attend(*five, window, **options)[:1, :1], ops.attend(*alone, window, **options))
+
+
+@built
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 3e3])
 def test_large_and_small_scores(scale):
     """Weights near uniform, and weights of which one is all."""

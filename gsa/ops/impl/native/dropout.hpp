@@ -37,12 +37,23 @@ struct Dropout {
 
     void enter(Index number) { slice = fmix32(seed ^ fmix32(static_cast<std::uint32_t>(number + 1))); }
 
-    [[gnu::always_inline]] Lanes<T> operator()(Index pair, const std::uint32_t* pixel, Index offset) const {
-        typename Of<T>::Hash place;
-        std::memcpy(&place, pixel, sizeof place);
-        place = (place + static_cast<std::uint32_t>(pair) * pixels) * offsets + static_cast<std::uint32_t>(offset);
-        const auto low = (fmix32(fmix32(place) ^ slice) & 0x7FFFFFFFu) < limit;
+    using Hash = typename Of<T>::Hash;
+
+    // fmix32 of the place of a weight: the same in all slices.
+    [[gnu::always_inline]] Hash element(Index pair, const std::uint32_t* pixel, Index offset) const {
+        const Hash place = load_hash(pixel);
+        return fmix32((place + static_cast<std::uint32_t>(pair) * pixels) * offsets + static_cast<std::uint32_t>(offset));
+    }
+
+    [[gnu::always_inline]] Lanes<T> operator()(Hash element) const {
+        const auto low = (fmix32(element ^ slice) & 0x7FFFFFFFu) < limit;
         return __builtin_convertvector(low, typename Of<T>::Whole) ? Lanes<T>{} : all(kept);
+    }
+
+    static Hash load_hash(const std::uint32_t* from) {
+        Hash x;
+        std::memcpy(&x, from, sizeof x);
+        return x;
     }
 };
 

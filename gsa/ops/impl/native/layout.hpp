@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "call.hpp"
+#include "dropout.hpp"
 #include "vectors.hpp"
 
 namespace {
@@ -21,7 +22,10 @@ struct Neighbour {
 struct Block {
     Index start;                         // place of the first in its plane
     std::vector<Neighbour> neighbours;   // the relative positions at which any of them sees a key
+    Index elements = 0;                  // where its part of Layout::elements begins
 };
+
+constexpr std::size_t MOST_ELEMENTS = 1 << 20;  // 4 MiB
 
 // What is the same for all slices: places, blocks, what is visible.
 template <class T>
@@ -33,6 +37,8 @@ struct Layout {
     std::vector<T> query_here;                 // plane of 1 where a query is, else 0
     std::vector<std::uint32_t> pixel;          // plane of y·W + x
     Index most_neighbours = 0;
+    Index pairs;                               // of poses, whose weights are dropped on their own
+    std::vector<std::uint32_t> elements;       // Dropout::element of each block's [neighbour, pair, lane]; none if too many
 
     Index place(Index y, Index x) const { return (y + top) * stride + (stride - width_) + x; }
 
@@ -69,9 +75,31 @@ struct Layout {
                 }
             most_neighbours = std::max<Index>(most_neighbours, block.neighbours.size());
         }
+        pairs = call.queries * (call.regular ? call.keys : call.outputs);
+        hash_elements(call);
     }
 
    private:
+    // All places of weights, hashed once for all slices; where there are few slices or many places, nothing.
+    void hash_elements(const Call& call) {
+        std::size_t count = 0;
+        for (Block& block : blocks) {
+            block.elements = count;
+            count += block.neighbours.size() * pairs * L;
+        }
+        const Dropout<T> dropout(call);
+        if (!dropout.on || call.batch * call.heads == 1 || count > MOST_ELEMENTS) return;
+        elements.resize(count);
+        for (const Block& block : blocks) {
+            std::uint32_t* to = elements.data() + block.elements;
+            for (const Neighbour& near : block.neighbours)
+                for (Index pair = 0; pair < pairs; ++pair, to += L) {
+                    const auto element = dropout.element(pair, pixel.data() + block.start, near.offset);
+                    std::memcpy(to, &element, sizeof element);
+                }
+        }
+    }
+
     Index width_;
 };
 

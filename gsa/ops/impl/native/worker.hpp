@@ -172,8 +172,11 @@ class Worker {
         return here > V{} ? 1 / x : V{};
     }
 
-    V kept(Index pair, const Block& block, const Neighbour& near) const {
-        return dropout(pair, layout.pixel.data() + block.start, near.offset);
+    // What dropout leaves of the weights of a block's neighbour n.
+    V kept(Index pair, const Block& block, std::size_t n) const {
+        if (layout.elements.empty())
+            return dropout(dropout.element(pair, layout.pixel.data() + block.start, block.neighbours[n].offset));
+        return dropout(dropout.load_hash(layout.elements.data() + block.elements + (n * layout.pairs + pair) * L));
     }
 
     Numbers<T> encoding(const Neighbour& near) const { return {spatial.base + near.offset * d, spatial.pose, 1}; }
