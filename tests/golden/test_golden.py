@@ -28,8 +28,11 @@ def _one_thread():
 
 
 def compare(found, digest_there, sizes_there):
-    """Bit for bit where this machine rounds like the one that was asked, nearly where it does not."""
-    assert sizes(found) == pytest.approx(sizes_there, rel=0.02, abs=1e-3)
+    """Bit for bit where this machine rounds like the one that was asked, nearly where it does not.
+
+    Biases that a softmax does not see have gradients of rounding errors, which Adam makes steps of: hence 0.01.
+    """
+    assert sizes(found) == pytest.approx(sizes_there, rel=0.02, abs=0.01)
     if digest_there is not None:
         assert digest(found) == digest_there
 
