@@ -82,7 +82,7 @@ class GroupAction(Action):
         return self.group.act(x, element)
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
-        if output.shape[0] != shape[0]:
+        if output.shape[:1] != shape[:1]:  # the batch, which windows are not
             return None
         if output.ndim == 2:
             return output

@@ -30,7 +30,8 @@ def gradient_errors(
     a layer is broken, what comes after it computes with other numbers, and so all gradients are off. Taken apart, every
     submodule is given what the ones before it would have returned unbroken, L_g F(x), and only breaks in derivatives
     remain: the first of them is where the backward pass loses the symmetry. So are judged exact elements of which every
-    output says something; a shift by less than the stride of some map is not. Gradients that are zero but for rounding,
+    output says something; a shift by less than the stride of some map is not, and outputs of shapes that say nothing
+    stay as broken as they are. Gradients that are zero but for rounding,
     such as that of a bias of keys, are compared with √ε times the largest of their kind.
 
     Args:
@@ -42,7 +43,7 @@ def gradient_errors(
         arrive, from the output back; that of the input stands last, as "the input".
 
     Raises:
-        ValueError: as of `layer_errors`.
+        ValueError: as of `layer_errors`; an output that has no gradient.
     """
     symmetry = action(symmetry)
     with evaluating(module):
@@ -55,11 +56,13 @@ def gradient_errors(
         of_weights, of_others = (_floor(before[name] for name in names) for names in (weights, before.keys() - weights))
         found: dict[str, dict[int, float]] = {name: {} for name in before}
         for element in symmetry.exact if apart else range(len(symmetry.elements)):
-            right = {name: symmetry.moved(output, element, x.shape) for name, output in outputs.items()}
+            right: dict[str, Tensor | None] = dict.fromkeys(outputs)
+            if apart:
+                right = {name: symmetry.moved(output, element, x.shape) for name, output in outputs.items()}
             direction = symmetry.moved(v, element, x.shape)
             if direction is None or (apart and any(output is None for output in right.values())):
                 continue
-            after = _gradients(module, symmetry.act(x, element), direction, right if apart else dict.fromkeys(right))
+            after = _gradients(module, symmetry.act(x, element), direction, right)
             for name, gradient in before.items():
                 if name in weights:
                     scale = gradient.double().norm().clamp_min(of_weights)
@@ -105,6 +108,8 @@ def _gradients(module: nn.Module, x: Tensor, v: Tensor, right: Mapping[str, Tens
             stack.callback(keep(name, weight))
         with heard(module, watch):
             result = tensor_of(module(x * 1))  # the first layer may work in place
+        if not result.requires_grad:
+            raise ValueError(f"gradients of {type(module).__name__} are asked for, but its output has none")
         gradients = torch.autograd.grad((v * result).sum(), [x, *weights.values()], allow_unused=True)
     found[THE_INPUT] = torch.zeros_like(x) if gradients[0] is None else gradients[0]
     return found

@@ -28,7 +28,8 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
             other = hear(name if calls[name] == 1 else f"{name} ({calls[name]})", tensor)
             if other is None or isinstance(output, Tensor):
                 return other
-            return type(output)(other if part is tensor else part for part in output)
+            parts = (other if part is tensor else part for part in output)
+            return type(output)(*parts) if hasattr(output, "_fields") else type(output)(parts)
 
         return listen
 

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from gsa.groups import Group
 from gsa.symmetry._action import Action, GroupAction, action
-from gsa.symmetry._gradients import gradient_errors
+from gsa.symmetry._gradients import THE_INPUT, gradient_errors
 from gsa.symmetry._layers import layer_errors
 
 __all__ = ["LayerReport"]
@@ -25,7 +25,8 @@ class LayerReport:
         symmetry: whose elements they are.
         errors: of `layer_errors` or `gradient_errors`.
         tolerance: what exact elements are held to.
-        apart: of gradients, the errors of `gradient_errors` with every submodule judged apart.
+        apart: of gradients, the errors of `gradient_errors` with every submodule judged apart; empty where none is
+            broken.
     """
 
     symmetry: Action
@@ -46,8 +47,8 @@ class LayerReport:
         symmetry = action(symmetry)
         if not backward:
             return cls(symmetry, layer_errors(module, x, symmetry), tolerance)
-        errors = (gradient_errors(module, x, symmetry, apart) for apart in (False, True))
-        return cls(symmetry, next(errors), tolerance, next(errors))
+        report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
+        return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
 
     @property
     def group(self) -> Group:
@@ -145,9 +146,11 @@ class LayerReport:
                 else (f"first broken by {layer}")
             )
             return [f"{what}: {before:.1e} before it, {after:.1e} after"]
-        if self.backward and self.broken:
-            return ["no derivative breaks it by itself; outputs do, of which the report of the forward pass tells"]
-        return []
+        if self.apart is None or not self.broken:
+            return []
+        if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
+            return ["which layer breaks it is not told: the output of one of them says nothing of a broken element"]
+        return ["no derivative breaks it by itself; outputs do, of which the report of the forward pass tells"]
 
     def _cell(self, layer: str, elements: list[int]) -> str:
         errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}

@@ -25,8 +25,8 @@ class Shifts(Action):
         (T_s f)(i) = f(i − s mod (H, W)),   and s/p on a map of H/p × W/p cells
 
     Outputs [B, K] have to be invariant; [B, …, h, w] and [B, h, w, C] are maps, [B, N, C] tokens on a grid, perhaps
-    with one of a class before them. A map is left out where the shift is no multiple of its stride p, or where the
-    picture is no multiple of the map. Padding with zeros breaks cyclic shifts at the border; a margin leaves out the
+    with one of a class before them. A map is left out where the shift is no multiple of its stride p, or where H × W
+    is not p times the map. Padding with zeros breaks cyclic shifts at the border; a margin leaves out the
     cells that are near the border in either of the two pictures, so it need be no more than the reach of a layer.
     Gradients of weights are sums over all cells, those of the border among them.
 
@@ -57,7 +57,7 @@ class Shifts(Action):
         return torch.roll(x, self.shifts[element], (-2, -1))
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
-        if output.shape[0] != shape[0]:
+        if output.shape[:1] != shape[:1]:
             return None
         if output.ndim == 2:
             return output
@@ -75,11 +75,11 @@ class Shifts(Action):
             return None
         maps, back = found
         (height, width), (rows, columns), (down, right) = shape[-2:], maps.shape[-2:], self.shifts[element]
-        if height % rows or width % columns or down % (height // rows) or right % (width // columns):
+        stride = height // rows
+        if height % rows or width != columns * stride or down % stride or right % stride:
             return None
-        cells = (down * rows // height, right * columns // width)
-        top, left = math.ceil(self.margin * rows / height), math.ceil(self.margin * columns / width)
+        cells, edge = (down // stride, right // stride), math.ceil(self.margin / stride)
         inside = maps.new_zeros(rows, columns)
-        inside[top : rows - top, left : columns - left] = 1
+        inside[edge : rows - edge, edge : columns - edge] = 1
         inside = inside * torch.roll(inside, cells, (0, 1))
         return _Maps(maps, back, cells, inside)

@@ -85,6 +85,26 @@ def test_channels_may_come_last_and_pictures_need_not_be_square():
     assert list(layer_errors(last, x, Shifts((4, 8)))) == ["0", "1", "2", "Sequential"]
 
 
+def test_windows_are_no_tokens_of_the_picture():
+    network, x = nn.Sequential(Windows(), nn.GELU(), Back()), torch.rand(4, 3, 8, 8)
+    for symmetry in ("R4", Shifts((4, 0))):
+        errors = layer_errors(network, x, symmetry)
+        assert list(errors) == ["2", "Sequential"] and max(errors["2"].values()) == 0
+
+
+class Windows(nn.Module):
+    """[B, C, 8, 8] → tokens of its quarters, [4 B, 16, C]."""
+
+    def forward(self, x):
+        return x.unfold(2, 4, 4).unfold(3, 4, 4).movedim(1, -1).flatten(0, 2).flatten(1, 2)
+
+
+class Back(nn.Module):
+    def forward(self, x):
+        maps = x.unflatten(0, (-1, 2, 2)).unflatten(3, (4, 4))  # B, 2, 2, 4, 4, C
+        return maps.transpose(2, 3).flatten(3, 4).flatten(1, 2).movedim(-1, 1)
+
+
 class Permuted(nn.Module):
     def forward(self, x):
         return x.permute(0, 2, 3, 1)

@@ -14,9 +14,9 @@ from tests.symmetry.test_actions import Causal, encoder, perturbed_vit
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def network(name="digits_r4_sa"):
+def network():
     torch.manual_seed(0)
-    return gsa.create_model(name).double().eval(), torch.rand(2, 1, 12, 12)
+    return gsa.create_model("digits_r4_sa").double().eval(), torch.rand(2, 1, 12, 12)
 
 
 def test_every_gradient_of_ours_follows_quarter_turns_and_weights_have_the_same():
@@ -51,11 +51,12 @@ def test_the_gradient_is_that_of_autograd():
 
 
 def test_what_sampling_loses_is_reported_forward_and_backward():
-    ours, x = network("digits_r8_sa")
+    ours, x = network()
     for backward in (False, True):
         report = LayerReport.of(ours, x, "R8", backward=backward)
         assert report.broken == [] and report.first_broken is None
-        assert all(1e-3 < list(report.errors.values())[-1][g] < 1 for g in (1, 3, 5, 7)) and "~" in str(report)
+        *_, last = report.errors.values()
+        assert all(1e-3 < last[g] < 1 for g in (1, 3, 5, 7)) and "~" in str(report)
 
 
 def test_planted_an_encoding_in_the_third_block_is_named_forward_and_backward():
@@ -80,9 +81,13 @@ def test_gradients_of_tokens_are_permuted_but_not_past_a_causal_mask():
 
 
 def test_the_positions_of_a_vit_learn_something_else_from_a_shifted_picture():
-    report = LayerReport.of(perturbed_vit(), torch.rand(2, 3, 16, 16), Shifts((4, 0), (0, 8)), backward=True)
+    vit, x = perturbed_vit(), torch.rand(2, 3, 16, 16)
+    report = LayerReport.of(vit, x, Shifts((4, 0), (0, 8)), backward=True)
     assert report.first_broken[0] == "encoder.pos_embedding" and report.first_broken[1] < 1e-12
     assert report.worst("the input") > 1e-2
+    vit.encoder.pos_embedding = nn.Parameter(torch.zeros_like(vit.encoder.pos_embedding), requires_grad=False)
+    report = LayerReport.of(vit, x, Shifts((4, 0), (2, 0)), backward=True)
+    assert report.broken == [1] and report.first_broken is None and "is not told" in str(report)  # half a patch
 
 
 def test_layers_in_place_and_kernels_that_turn():
@@ -103,3 +108,12 @@ def test_a_constant_that_breaks_the_outputs_alone_is_said_to_be_none_of_the_deri
 class Ramp(nn.Module):
     def forward(self, x):
         return x + torch.arange(6.0)
+
+
+def test_an_output_without_gradients_is_refused():
+    class Detached(nn.Module):
+        def forward(self, x):
+            return x.detach()
+
+    with pytest.raises(ValueError, match="its output has none"):
+        gradient_errors(Detached(), torch.rand(1, 1, 4, 4), "R4")
