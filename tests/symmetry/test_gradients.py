@@ -105,6 +105,20 @@ def test_a_constant_that_breaks_the_outputs_alone_is_said_to_be_none_of_the_deri
     assert report.broken and report.first_broken is None and "no derivative breaks it by itself" in str(report)
 
 
+def test_a_weight_alone_can_learn_something_else():
+    report = LayerReport.of(nn.Sequential(nn.Conv2d(1, 2, 1), Positions()), torch.rand(2, 1, 6, 6), "R4", backward=True)
+    assert report.worst("the input") == 0 and report.broken == [1, 2, 3] and report.first_broken[0] == "1.positions"
+
+
+class Positions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.positions = nn.Parameter(torch.zeros(6, 6))
+
+    def forward(self, x):
+        return x + self.positions
+
+
 class Ramp(nn.Module):
     def forward(self, x):
         return x + torch.arange(6.0)

@@ -117,4 +117,5 @@ def test_layers_are_drawn_exact_broken_and_sampled_apart(backward):
     assert [text.get_text() for text in axis.get_legend().texts] == ["exact", "broken", "sampled"]
     ends = [round(bar.get_x() + bar.get_width(), 9) for bar in axis.patches]
     assert ends == [1e-3, 1e-7, 1e-2, 4, 0.5, 1e-2]  # of each layer the sampled one, then the exact ones
+    assert [bar.get_hatch() for bar in axis.patches] == [None, None, None, "//", None, "//"]  # broken
     assert axis.get_xscale() == "log" and ("gradients" in axis.get_xlabel()) == backward
