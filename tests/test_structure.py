@@ -40,7 +40,7 @@ ARROWS = {
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "files", "models", "saved"},
     "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "explore", "report"}
-    | {"runner"},
+    | {"runner", "viz"},
     "__init__": {"_version", "_with_torch", "published"}
     | {"groups", "encodings", "ops", "nn", "models", "saved", "symmetry"},
 }

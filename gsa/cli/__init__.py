@@ -2,7 +2,7 @@
 
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
-gsa check NETWORK [--group GROUP] [--input C,H,W]
+gsa check NETWORK [--group GROUP | --shift DOWN,RIGHT] [--backward] [--input C,H,W]
 gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
@@ -57,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command("list", "Every network, its group and its number of parameters.")
     predict = command("predict", "The likeliest classes of pictures, a line each; framed as in training.")
-    check = command("check", "The equivariance error of a network and its layers under each element of a group.")
+    check = command(
+        "check", "The equivariance error of a network and its layers under turns or shifts, forward or backward."
+    )
     explore = command("explore", "A page on which symmetry can be seen and played with; opens in any browser.")
     export = command("export", "Weights as safetensors and the configuration beside them.")
     dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
@@ -72,8 +74,15 @@ def _parser() -> argparse.ArgumentParser:
         help="a name of gsa list, a run, checkpoint, export, or anything importable: torchvision.models:resnet18",
     )  # fmt: skip
     check.add_argument("--group", help="the symmetry it is held to, such as R8M (default: the network's own)")
+    check.add_argument(
+        "--shift", action="append", metavar="DOWN,RIGHT",
+        help="a cyclic shift in pixels that it is held to instead, such as 16,0; may be said again",
+    )  # fmt: skip
+    check.add_argument("--margin", type=int, default=0, help="pixels at the border that shifts are not judged by")
+    check.add_argument("--backward", action="store_true", help="the gradients, of weights too, not the outputs")
     check.add_argument("--input", metavar="C,H,W", help="size of the random pictures (default: the network's own)")
     check.add_argument("--depth", type=int, default=1, help="of the layers shown, 1 for those of the network itself")
+    check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
     explore.add_argument("--save", type=Path, required=True, metavar="PAGE", help="the HTML file that is written")

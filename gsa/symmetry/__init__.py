@@ -1,16 +1,27 @@
 """Measure symmetry, then assert it; takes any callable."""
 
 from gsa.symmetry import statements
+from gsa.symmetry._action import Action, GroupAction
 from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
-from gsa.symmetry._layers import LayerReport, layer_errors
+from gsa.symmetry._gradients import gradient_errors
+from gsa.symmetry._layers import layer_errors
 from gsa.symmetry._measure import equivariance_error, permutation_error, relative_error, translation_error
+from gsa.symmetry._permutations import FeaturePermutations, TokenPermutations
+from gsa.symmetry._report import LayerReport
+from gsa.symmetry._shifts import Shifts
 
 __all__ = [
     "TOLERANCES",
+    "Action",
+    "FeaturePermutations",
+    "GroupAction",
     "LayerReport",
+    "Shifts",
     "SymmetryReport",
+    "TokenPermutations",
     "assert_equivariant",
     "equivariance_error",
+    "gradient_errors",
     "layer_errors",
     "permutation_error",
     "relative_error",

@@ -5,6 +5,7 @@ import torch
 
 import gsa
 from gsa import viz
+from gsa.symmetry import GroupAction, LayerReport
 
 
 def test_learning_has_a_line_for_each_part():
@@ -100,3 +101,21 @@ def test_heads_are_drawn_where_they_look():
     assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
     without_poses = (*heads[:2], heads[2][:, :0])
     assert not viz.draw_heads({"stem": (without_poses, without_poses)}).axes[0].lines
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_layers_are_drawn_exact_broken_and_sampled_apart(backward):
+    errors = {
+        "0": {0: 0.0, 1: 1e-3, 2: 1e-7},
+        "0.weight": {0: 0.0, 1: 1e-2, 2: float("nan")},
+        "whole": {0: 0.0, 1: 0.5, 2: 1e-2},
+    }
+    report = LayerReport(GroupAction("R4"), errors, 1e-5, {"0.weight": {2: 1.0}} if backward else None)
+    report.symmetry.exact = (0, 2)
+    axis = viz.draw_layers(report, depth=1).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["0", "0.weight ←", "whole"]
+    assert [text.get_text() for text in axis.get_legend().texts] == ["exact", "broken", "sampled"]
+    ends = [round(bar.get_x() + bar.get_width(), 9) for bar in axis.patches]
+    assert ends == [1e-3, 1e-7, 1e-2, 4, 0.5, 1e-2]  # of each layer the sampled one, then the exact ones
+    assert [bar.get_hatch() for bar in axis.patches] == [None, None, None, "//", None, "//"]  # broken
+    assert axis.get_xscale() == "log" and ("gradients" in axis.get_xlabel()) == backward

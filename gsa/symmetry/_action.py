@@ -1,0 +1,128 @@
+"""What moves an input, and what an output has to do then, as its shape says."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from gsa import groups
+from gsa.groups import Group
+from gsa.symmetry._measure import relative_error
+
+__all__ = ["Action", "GroupAction", "action", "on_plane"]
+
+
+class Action(ABC):
+    """A symmetry, element by element: what it does to inputs, and what it asks of outputs.
+
+    Attributes:
+        name: in a word or two.
+        elements: each in words; an element is its index here.
+        exact: elements that lose nothing, so that an error is the network's own; others sample between pixels.
+    """
+
+    name: str
+    elements: Sequence[str]
+    exact: Sequence[int]
+
+    @abstractmethod
+    def act(self, x: Tensor, element: int) -> Tensor:
+        """L_g x, of the input of a network."""
+
+    @abstractmethod
+    def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        """L_g of an output, whose shape is read beside that of the input; None of one that says nothing."""
+
+    def seen(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        """An output that is moved, with zeros where it is not compared; None where nothing of it is."""
+        return output
+
+    def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
+        """‖F(L_g x) − L_g F(x)‖ / ‖F(x)‖ over what is compared; None where that is nothing.
+
+        Args:
+            after, before: F(L_g x) and F(x).
+            element: g.
+            shape: of x.
+            floor: the least that the error is relative to.
+        """
+        expected = self.moved(before, element, shape)
+        if expected is None:
+            return None
+        compared = [self.seen(output, element, shape) for output in (after, expected, before)]
+        if any(output is None for output in compared):
+            return None
+        found, expected, before = (output for output in compared if output is not None)
+        return relative_error(found, expected, before.double().norm().clamp_min(floor))
+
+
+class GroupAction(Action):
+    """Turns and mirrors: the elements of a group.
+
+        (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
+
+    Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images; [B, C, |H|, h, w] are features of
+    the group; [B, N, C] are tokens on a grid of the input's proportions, perhaps with one of a class before them,
+    which stays.
+
+    Args:
+        group: any group, or its name.
+    """
+
+    def __init__(self, group: Group | str) -> None:
+        self.group = groups.group(group)
+        self.name = self.group.name
+        self.elements = [self.group.describe(g) for g in range(self.group.order)]
+        self.exact = self.group.grid_elements
+
+    def act(self, x: Tensor, element: int) -> Tensor:
+        return self.group.act(x, element)
+
+    def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        if output.shape[:1] != shape[:1]:  # the batch, which windows are not
+            return None
+        if output.ndim == 2:
+            return output
+        if output.ndim == 5:
+            return self.group.act(output, element) if output.shape[2] == self.group.order else None
+        if (found := on_plane(output, shape)) is None:
+            return None
+        maps, back = found
+        return back(self.group.act(maps, element))
+
+
+def action(symmetry: Action | Group | str) -> Action:
+    """A symmetry itself, or that of a group or of a group's name."""
+    return symmetry if isinstance(symmetry, Action) else GroupAction(symmetry)
+
+
+def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:
+    """An output as maps [B, …, h, w] and the way back from them; None where its shape is no map of the input.
+
+    Args:
+        output: maps, [B, h, w, C], or tokens [B, N, C] with or without one of a class before them.
+        shape: of the input, [..., H, W]; channels come last, and tokens are a grid, where h : w = H : W.
+    """
+    height, width = shape[-2:]
+    if output.ndim == 4:
+        rows, columns, last = output.shape[1:]
+        if rows * width == columns * height and columns * width != last * height:
+            return output.movedim(-1, 1), lambda maps: maps.movedim(1, -1)
+    if output.ndim in (4, 5):
+        return output, lambda maps: maps
+    if output.ndim == 3:
+        for first in (0, 1):  # token of a class
+            of_class, tokens = output[:, :first], output[:, first:]
+            cells = tokens.shape[1]
+            rows = math.isqrt(cells * height // width)
+            if rows > 1 and rows * rows * width == cells * height and cells % rows == 0:
+                maps = tokens.mT.unflatten(2, (rows, cells // rows))
+                return maps, partial(_as_tokens, of_class)
+    return None
+
+
+def _as_tokens(of_class: Tensor, maps: Tensor) -> Tensor:
+    return torch.cat((of_class, maps.flatten(2).mT), dim=1)

@@ -1,0 +1,169 @@
+"""Errors layer by layer, judged, and told as text, table and plain values."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from gsa.groups import Group
+from gsa.symmetry._action import Action, GroupAction, action
+from gsa.symmetry._gradients import THE_INPUT, gradient_errors
+from gsa.symmetry._layers import layer_errors
+
+__all__ = ["LayerReport"]
+
+_MOST_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """`layer_errors` or `gradient_errors`, judged: exact elements within a tolerance or broken, others sampled.
+
+    Attributes:
+        symmetry: whose elements they are.
+        errors: of `layer_errors` or `gradient_errors`.
+        tolerance: what exact elements are held to.
+        apart: of gradients, the errors of `gradient_errors` with every submodule judged apart; empty where none is
+            broken.
+    """
+
+    symmetry: Action
+    errors: Mapping[str, Mapping[int, float]]
+    tolerance: float = 1e-5
+    apart: Mapping[str, Mapping[int, float]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        x: Tensor,
+        symmetry: Action | Group | str,
+        tolerance: float = 1e-5,
+        backward: bool = False,
+    ) -> "LayerReport":
+        """Measure a module; arguments as in `layer_errors`, or for gradients as in `gradient_errors`."""
+        symmetry = action(symmetry)
+        if not backward:
+            return cls(symmetry, layer_errors(module, x, symmetry), tolerance)
+        report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
+        return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
+
+    @property
+    def group(self) -> Group:
+        """Of turns and mirrors, their group.
+
+        Raises:
+            AttributeError: another symmetry.
+        """
+        if not isinstance(self.symmetry, GroupAction):
+            raise AttributeError(f"{self.symmetry.name} are not the elements of a group of turns")
+        return self.symmetry.group
+
+    @property
+    def backward(self) -> bool:
+        """Whether it is of gradients."""
+        return self.apart is not None
+
+    def worst(self, layer: str) -> float:
+        """The largest error of a layer under exact elements; infinite where one is not a number."""
+        return self._worst(self.errors[layer])
+
+    @property
+    def first_broken(self) -> tuple[str, float, float] | None:
+        """The first layer that breaks an exact element, with the worst error before and after it; None if none does.
+
+        Of gradients, in the order in which they arrive, and of submodules judged apart.
+        """
+        before = 0.0
+        for layer, errors in (self.apart or self.errors).items():
+            if (after := self._worst(errors)) > self.tolerance:
+                return layer, before, after
+            before = after
+        return None
+
+    @property
+    def broken(self) -> list[int]:
+        """Exact elements that the whole module breaks; of gradients, those that break any."""
+        rows = list(self.errors.values())
+        rows = rows if self.backward else rows[-1:]
+        return [g for g in self.symmetry.exact if not all(row.get(g, 0.0) <= self.tolerance for row in rows)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: errors by layer and element, in words; numbers that are not finite are None."""
+        name = self.symmetry.elements
+        return {
+            "group": self.symmetry.name,
+            "backward": self.backward,
+            "tolerance": self.tolerance,
+            "exact": [name[g] for g in self.symmetry.exact],
+            "broken": [name[g] for g in self.broken],
+            "first_broken": None if self.first_broken is None else self.first_broken[0],
+            "layers": {
+                layer: {name[g]: error if math.isfinite(error) else None for g, error in errors.items()}
+                for layer, errors in self.errors.items()
+            },
+        }
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def shown(self, depth: int | None = None) -> list[str]:
+        """Names of layers as deep as asked, and of the whole; see `table`."""
+        whole = list(self.errors)[-1]
+        return [name for name in self.errors if depth is None or name == whole or name.count(".") < depth]
+
+    def table(self, depth: int | None = None) -> str:
+        """A row for each layer, a column for each element, and the first layer that breaks one.
+
+        Broken exact elements are marked ✗, others ~, as they are sampled between the pixels; of symmetries of more
+        than eight elements, the worst exact and the worst sampled one are shown. A – stands where the shape of an
+        output says nothing of an element.
+
+        Args:
+            depth: 1 shows the layers of the network itself, 2 theirs as well; all when None.
+        """
+        exact, all_elements = self.symmetry.exact, range(len(self.symmetry.elements))
+        sampled = [g for g in all_elements if g not in exact]
+        columns = {self.symmetry.elements[g]: [g] for g in all_elements}
+        if len(columns) > _MOST_COLUMNS:
+            columns = {"exact": list(exact)} | ({"sampled": sampled} if sampled else {})
+        shown = self.shown(depth)
+        wide, cell_wide = max(map(len, shown)), max(9, *map(len, columns))
+        lines = [" " * wide + "".join(f"  {name:>{cell_wide}s}" for name in columns)]
+        for layer in shown:
+            cells = (self._cell(layer, elements) for elements in columns.values())
+            lines.append(f"{layer:{wide}s}" + "".join(f"  {cell:>{cell_wide}s}" for cell in cells))
+        return "\n".join([*lines, *self._verdict()])
+
+    def _verdict(self) -> list[str]:
+        if self.first_broken is not None:
+            layer, before, after = self.first_broken
+            what = (
+                f"first broken on the way back at {layer}, all judged apart"
+                if self.backward
+                else (f"first broken by {layer}")
+            )
+            return [f"{what}: {before:.1e} before it, {after:.1e} after"]
+        if self.apart is None or not self.broken:
+            return []
+        if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
+            return ["which layer breaks it is not told: the output of one of them says nothing of a broken element"]
+        return ["no derivative breaks it by itself; outputs do, of which the report of the forward pass tells"]
+
+    def _cell(self, layer: str, elements: list[int]) -> str:
+        errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}
+        if not errors:
+            return "–  "
+        element = max(errors, key=lambda g: _size(errors[g]))
+        if element not in self.symmetry.exact:
+            return f"{errors[element]:.1e} ~"
+        return f"{errors[element]:.1e}" + ("  " if errors[element] <= self.tolerance else " ✗")
+
+    def _worst(self, errors: Mapping[int, float]) -> float:
+        return max((_size(errors[g]) for g in self.symmetry.exact if g in errors), default=0.0)
+
+
+def _size(error: float) -> float:
+    return error if math.isfinite(error) else math.inf

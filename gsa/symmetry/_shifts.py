@@ -1,0 +1,85 @@
+"""Cyclic shifts of a picture."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gsa.symmetry._action import Action, on_plane
+
+__all__ = ["Shifts"]
+
+
+class _Maps(NamedTuple):
+    maps: Tensor  # [B, …, h, w]
+    back: Callable[[Tensor], Tensor]
+    cells: tuple[int, int]  # by which they are shifted
+    inside: Tensor  # [h, w], 1 where they are compared
+
+
+class Shifts(Action):
+    """Translations: what leaves a picture on one side comes in on the other.
+
+        (T_s f)(i) = f(i − s mod (H, W)),   and s/p on a map of H/p × W/p cells
+
+    Outputs [B, K] have to be invariant; [B, …, h, w] and [B, h, w, C] are maps, [B, N, C] tokens on a grid, perhaps
+    with one of a class before them. A map is left out where the shift is no multiple of its stride p, or where H × W
+    is not p times the map. Padding with zeros breaks cyclic shifts at the border; a margin leaves out the
+    cells that are near the border in either of the two pictures, so it need be no more than the reach of a layer.
+    Gradients of weights are sums over all cells, those of the border among them.
+
+    Args:
+        shifts: (down, right) in pixels of the input.
+        margin: in pixels of the input; on a map, in as many cells as it covers.
+
+    Raises:
+        ValueError: no shift, or a negative margin; when it acts, a margin that leaves nothing of the picture.
+    """
+
+    name = "shifts"
+
+    def __init__(self, *shifts: tuple[int, int], margin: int = 0) -> None:
+        if not shifts or any(len(shift) != 2 for shift in shifts):
+            raise ValueError(f"expected shifts (down, right) in pixels, such as (16, 0), but got {shifts}")
+        if margin < 0:
+            raise ValueError(f"the margin must be at least 0 pixels, but got {margin}")
+        self.shifts, self.margin = shifts, margin
+        self.elements = [f"{down},{right}" for down, right in shifts]
+        self.exact = range(len(shifts))
+
+    def act(self, x: Tensor, element: int) -> Tensor:
+        if x.ndim < 4:
+            raise ValueError(f"shifts move pictures [B, …, H, W], but got the shape {list(x.shape)}")
+        if 2 * self.margin >= min(x.shape[-2:]):
+            raise ValueError(f"a margin of {self.margin} leaves nothing of a {x.shape[-2]}×{x.shape[-1]} picture")
+        return torch.roll(x, self.shifts[element], (-2, -1))
+
+    def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        if output.shape[:1] != shape[:1]:
+            return None
+        if output.ndim == 2:
+            return output
+        found = self._maps(output, element, shape)
+        return None if found is None else found.back(torch.roll(found.maps, found.cells, (-2, -1)))
+
+    def seen(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        if self.margin == 0 or output.ndim == 2 or (found := self._maps(output, element, shape)) is None:
+            return output
+        return found.back(found.maps * found.inside) if found.inside.any() else None
+
+    def _maps(self, output: Tensor, element: int, shape: torch.Size) -> _Maps | None:
+        """None where the shift is not one of whole cells."""
+        if (found := on_plane(output, shape)) is None:
+            return None
+        maps, back = found
+        (height, width), (rows, columns), (down, right) = shape[-2:], maps.shape[-2:], self.shifts[element]
+        stride = height // rows
+        if height % rows or width != columns * stride or down % stride or right % stride:
+            return None
+        cells, edge = (down // stride, right // stride), math.ceil(self.margin / stride)
+        inside = maps.new_zeros(rows, columns)
+        inside[edge : rows - edge, edge : columns - edge] = 1
+        inside = inside * torch.roll(inside, cells, (0, 1))
+        return _Maps(maps, back, cells, inside)

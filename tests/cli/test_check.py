@@ -1,0 +1,45 @@
+"""gsa check: shifts, gradients and the picture; turns are in tests/symmetry/test_layers.py."""
+
+import json
+
+import pytest
+from PIL import Image
+
+from gsa import cli
+from tests.symmetry.test_actions import perturbed_vit
+
+VIT = [f"{perturbed_vit.__module__}:{perturbed_vit.__name__}", "--input", "3,16,16"]
+
+
+def test_a_shift_is_a_claim(capsys):
+    assert cli.main(["check", *VIT, "--shift", "4,0", "--shift=0,-8"]) == 1
+    said = capsys.readouterr().out
+    assert "first broken by encoder.dropout" in said and "4,0" in said and "0,-8" in said and "BROKEN" in said
+    patches = ["torch.nn:Identity", "--input", "3,16,16"]
+    assert cli.main(["check", *patches, "--shift", "4,0", "--margin", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["group"] == "shifts" and told["claimed"] and told["exact"] == ["4,0"] and not told["broken"]
+
+
+def test_gradients_are_checked_and_drawn(capsys, tmp_path):
+    picture = tmp_path / "layers.png"
+    said = [*VIT, "--shift", "4,0", "--backward"]
+    assert cli.main(["check", *said, "--depth", "2", "--picture", str(picture)]) == 1
+    assert "first broken on the way back at encoder.pos_embedding" in capsys.readouterr().out
+    with Image.open(picture) as drawn:
+        assert drawn.size[0] == 7 * 150
+    assert cli.main(["check", *said, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["backward"] and told["first_broken"] == "encoder.pos_embedding"
+    assert cli.main(["check", "digits_r4_sa", "--backward"]) == 0
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--shift", "4"], "--shift must be pixels down and right, such as 16,0, but got '4'"),
+    (["--shift", "4,0", "--group", "R4"], "--group or --shift, but got both"),
+    (["--margin", "2"], "--margin is for --shift"),
+    (["--shift", "4,0", "--margin", "8"], "a margin of 8 leaves nothing of a 16×16 picture"),
+])  # fmt: skip
+def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
+    assert cli.main(["check", *VIT, *arguments]) == 2
+    assert message in capsys.readouterr().err
