@@ -24,9 +24,10 @@ def layer_errors(module: nn.Module, x: Tensor, group: Group | str) -> dict[str, 
         error(g) = ‖F(L_g x) − L_g F(x)‖ / ‖F(x)‖,   F: input → output of the submodule
 
     The network is run in eval mode, without gradients. What L_g does is decided by the shape of an output: [B, K] has
-    to be invariant, [B, C, H, W] and [B, H, W, C] are images, [B, C, |H|, H, W] are features of the group, and
-    [B, N, C] are tokens on a square grid, perhaps with one of a class before them, which stays. Outputs of other
-    shapes, and those that are no tensors, are left out; of a tuple, the first tensor counts.
+    to be invariant, [B, C, H, W] and [B, H, W, C] are images, as are features of one pose, [B, C, 1, H, W],
+    [B, C, |H|, H, W] are features of the group, and [B, N, C] are tokens on a square grid, perhaps with one of a class
+    before them, which stays. Outputs of other shapes, and those that are no tensors, are left out; of a tuple, the
+    first tensor counts.
 
     Args:
         module: any network of one tensor.
@@ -212,6 +213,8 @@ def _moved(output: Tensor, group: Group, element: int) -> Any:
         return output
     if output.ndim == 5 and output.shape[2] == group.order:
         return group.act(output, element)
+    if output.ndim == 5 and output.shape[2] == 1:
+        return group.act(output.squeeze(2), element).unsqueeze(2)
     if output.ndim == 4:
         last = output.shape[1] == output.shape[2] != output.shape[3]  # channels
         return group.act(output.movedim(-1, 1), element).movedim(1, -1) if last else group.act(output, element)
