@@ -79,7 +79,7 @@ function walk(event, body, i, j) {
 // Lines over an axis: `lines` are [class, numbers at xs], `ticks` and `marks` [number, text] below and on the left, whose
 // outermost marks bound the height; `here` is a vertical line.
 function chart(svg, { lines, xs, ticks, marks, here, label, log = false }) {
-  const [left, right, top, bottom] = [66, 706, 14, svg.viewBox.baseVal.height - 36];
+  const [left, right, top, bottom] = [74, 706, 14, svg.viewBox.baseVal.height - 36];
   const scale = (value) => (log ? Math.log10(value) : value);
   const [low, high] = [marks[0], marks.at(-1)].map(([value]) => scale(value));
   const x = (value) => left + ((right - left) * (value - xs[0])) / (xs.at(-1) - xs[0]);
