@@ -31,9 +31,9 @@ def biases() -> dict[str, Any]:
         rows, direction = torch.randn(6, 8, dtype=torch.float64), torch.randn(8, dtype=torch.float64)
     errors = [attention_bias_errors(attention, tokens, size) for size in _SIZES]
     parts = {
-        "query": ("query bias in attention", "matters"),
-        "key": ("key bias in attention", "void"),
-        "value": ("value bias in attention", "passes"),
+        "query": ("Query bias in attention", "matters"),
+        "key": ("Key bias in attention", "void"),
+        "value": ("Value bias in attention", "passes"),
     }
     of_attention = [
         {"name": name, "does": does, "errors": [error[part] for error in errors]}
@@ -42,9 +42,9 @@ def biases() -> dict[str, Any]:
     ]
     batch, layer = nn.BatchNorm1d(8, dtype=torch.float64), nn.LayerNorm(8, dtype=torch.float64)
     of_norms = [
-        _before_norm("linear bias before BatchNorm", "void", batch, rows, direction),
-        _before_norm("linear bias before LayerNorm", "matters", layer, rows, direction),
-        _before_norm("the same in all channels, before LayerNorm", "void", layer, rows, torch.ones_like(direction)),
+        _before_norm("Linear bias before BatchNorm", "void", batch, rows, direction),
+        _before_norm("Linear bias before LayerNorm", "matters", layer, rows, direction),
+        _before_norm("The same in all channels, before LayerNorm", "void", layer, rows, torch.ones_like(direction)),
     ]
     return {"sizes": _SIZES, "cases": of_attention + of_norms}
 

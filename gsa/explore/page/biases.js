@@ -3,7 +3,7 @@
 const DOES = {
   void: ["good", "does nothing"],
   matters: ["sampled", "matters"],
-  passes: ["good", "passes to the output as it is; the rest of the change"],
+  passes: ["good", "passes as it is: the change beyond that"],
 };
 
 function startBiases(data) {
