@@ -15,7 +15,7 @@ __all__ = ["run"]
 def run(options: Namespace) -> int:
     """Write the page, and say where it is and how large."""
     reports = {what: _report(what, options) for what in options.model}
-    document = page(read("digits_gsa"), reports=reports).encode()
+    document = page(read("digits_gsa"), read("digits_gsa_z2"), reports=reports).encode()
     write_whole(options.save, document)
     print(f"{options.save} ({len(document) / 1e6:.1f} MB): open it in a browser; it needs no server and no network")
     return 0

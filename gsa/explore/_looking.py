@@ -13,7 +13,7 @@ from gsa.nn import SelfAttention, SpatialPool
 __all__ = ["looking"]
 
 
-def looking(network: Network, inputs: Tensor, axes: tuple[int, ...]) -> dict[str, dict[str, Any]]:
+def looking(network: Network, inputs: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, dict[str, dict[str, Any]]]:
     """Heads of the first layer, which look by position alone, and those of the last one that look by content.
 
     Attention by position is the same for every picture and every pixel away from the border, so it is kept once:
@@ -26,9 +26,9 @@ def looking(network: Network, inputs: Tensor, axes: tuple[int, ...]) -> dict[str
         axes: of the states.
 
     Returns:
-        "position" and "content", each with its "layer", number of "heads", "attention", "encoding" (−α |h⁻¹u − Δ|² of
-        every head and pose, less its largest value: [heads, poses, U, V]), and "cell", a key's side in pixels of the
-        picture.
+        Logits, [prod(axes), K]; and "position" and "content", each with its "layer", number of "heads", "attention",
+        "encoding" (−α |h⁻¹u − Δ|² of every head and pose, less its largest value: [heads, poses, U, V]), and "cell", a
+        key's side in pixels of the picture.
 
     Raises:
         ValueError: a network made otherwise.
@@ -44,11 +44,10 @@ def looking(network: Network, inputs: Tensor, axes: tuple[int, ...]) -> dict[str
     found: list[Tensor] = []
     hook = layers[last[0]].register_forward_pre_hook(lambda layer, given: found.append(_by_content(layer, given[0])))
     with torch.no_grad(), hook:
-        for batch in inputs.split(240):
-            network(batch)
+        logits = torch.cat([network(batch) for batch in inputs.split(240)])
     contents = torch.cat(found).unflatten(0, axes)
     strides = prod(module.stride for module in network.modules() if isinstance(module, SpatialPool))
-    return {
+    return logits, {
         "position": _kept(first[0], layers[first[0]], positions, 0, 1),
         "content": _kept(last[0], layers[last[0]], contents, layers[last[0]].positional_heads, strides),
     }

@@ -8,45 +8,50 @@ from typing import Any
 
 import torch
 
-from gsa.explore._turning import turning, without_action
+from gsa.explore._turning import turning
+from gsa.explore._weights import weights
 from gsa.explore._words import words
+from gsa.groups import Group
 from gsa.saved import Saved
 from gsa.symmetry import LayerReport
 
 __all__ = ["page"]
 
-_SCRIPTS = ("data.js", "draw.js", "turn.js", "words.js", "layers.js", "tabs.js")  # in the order in which they run
+_PARTS = ("data", "draw", "turn", "looks", "words", "orders", "starts", "biases", "layers", "tabs")
+_SCRIPTS = tuple(f"{part}.js" for part in _PARTS)  # in the order in which they run
 
 
 def page(
-    saved: Saved, name: str = "digits_gsa", steps: int = 72, reports: Mapping[str, LayerReport] | None = None
+    saved: Saved,
+    plain: Saved,
+    names: tuple[str, str] = ("digits_gsa", "digits_gsa_z2"),
+    steps: int = 72,
+    reports: Mapping[str, LayerReport] | None = None,
 ) -> str:
     """One HTML document that holds all it needs, styles, programs and data, and works without a server.
 
     Args:
         saved: a trained network; see `turning`.
-        name: of the network, as it is shown.
+        plain: one without its group, of the same pictures and trained alike.
+        names: of both, as they are shown.
         steps: angles in a full turn; a multiple of 4.
-        reports: of other networks, by name, which are shown layer by layer beside the trained one.
+        reports: of other networks, by name, which are shown layer by layer beside the trained ones.
 
     Raises:
         ValueError: what `turning` refuses.
     """
-    shown = {**(reports or {}), **_own_reports(saved, name)}
-    layers = [{"name": what, **report.as_dict()} for what, report in shown.items()]
-    return filled({"name": name, "turn": turning(saved, steps), "words": words(), "layers": layers})
+    own = {name: _report(one, saved.network.group) for name, one in zip(names, (saved, plain), strict=True)}
+    layers = [{"name": name, **report.as_dict()} for name, report in {**(reports or {}), **own}.items()]
+    turn = turning(saved, plain, steps)
+    return filled({"names": names, "turn": turn, "words": words(), "weights": weights(), "layers": layers})
 
 
-def _own_reports(saved: Saved, name: str) -> dict[str, LayerReport]:
-    """Of the network and of its twin without the group, in float64, on random pictures."""
+def _report(saved: Saved, group: Group) -> LayerReport:
+    """Of a network on random pictures, in float64."""
     pictures, generator = saved.pictures, torch.Generator().manual_seed(0)
     sides = (3, pictures.in_channels, pictures.image_size, pictures.image_size)
     images = pictures.normalise(torch.rand(sides, generator=generator)).double()
-    precise = copy.deepcopy(saved.network).double()
-    return {
-        name: LayerReport.of(precise, images, precise.group),
-        f"{name} without the group": LayerReport.of(without_action(precise), images, precise.group),
-    }
+    return LayerReport.of(copy.deepcopy(saved.network).double(), images, group)
 
 
 def filled(data: dict[str, Any]) -> str:

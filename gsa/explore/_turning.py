@@ -1,6 +1,5 @@
 """What a network makes of pictures turned, mirrored and shifted, computed once so that a slider can pick from it."""
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,84 +15,93 @@ from gsa.models import Network
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
-__all__ = ["turning", "without_action"]
+__all__ = ["turning"]
 
-_SHIFTS = (-2, -1, 0, 1, 2)
+_SHIFTS = (-2, -1, 0, 1, 2)  # in pixels, down as to the right
+_MARGIN = 2
 _CHANNELS = 2  # of the lifted feature
 
 
-def turning(saved: Saved, steps: int = 72, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, Any]:
+def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, Any]:
     """Pictures in every state, the lifted feature, attention, class probabilities, and the change of the logits.
 
         error(state) = ‖F(L x) − F(x)‖ / ‖F(x)‖
 
-    A state is a digit that is mirrored or not, then turned counter-clockwise, then shifted to the right. Everything is
-    computed in float32, by the network and by its twin `without_action`.
+    A state is a digit that is mirrored or not, then turned counter-clockwise, then shifted down and to the right.
+    Everything is computed in float32. Pictures and lifted features are kept once for all shifts, with a margin of two
+    pixels, which are dark: what is shown of them is a window.
 
     Args:
-        saved: a trained network of grey pictures that is made as `digits_gsa` is: attention by position first, heads
-            with content last.
+        saved: a trained network of grey pictures that is made as `digits_gsa` is: attention by position first, which
+            sees no border, heads with content last.
+        plain: another one, of the same pictures.
         steps: angles in a full turn; a multiple of 4.
         digits: of `gsa.explore._strokes.DIGITS`.
 
     Returns:
-        Plain values for JSON: names and axes, errors as numbers [digits, 2, shifts, steps], the rest packed:
-        "picture" [digits, 2, shifts, steps, H, W], "lifted" [digits, 2, shifts, steps, channels, poses, H′, W′],
-        "probabilities" [networks, digits, 2, shifts, steps, K], "layers" of `looking`.
+        Plain values for JSON: names and axes; packed "picture" [digits, 2, steps, H + 4, W + 4], "lifted" [digits, 2,
+        steps, channels, poses, H′ + 4, W′ + 4], "probabilities" [networks, digits, 2, shifts, shifts, steps, K] and
+        "errors", of the same axes but K; "layers" of `looking`.
 
     Raises:
-        ValueError: steps that are no multiple of 4; a network made otherwise.
+        ValueError: steps that are no multiple of 4; networks made otherwise, or of different pictures.
     """
-    network = saved.network
+    network, known = saved.network, saved.pictures
     if steps < 4 or steps % 4:
         raise ValueError(f"steps must be a multiple of 4, so that quarter turns are among them, but got {steps}")
-    pictures = torch.cat([_states(drawn(digit, saved.pictures.image_size), steps) for digit in digits])
-    axes = (len(digits), 2, len(_SHIFTS), steps)
-    inputs = saved.pictures.normalise(pictures)
-    layers = looking(network, inputs, axes)
-    plain = without_action(network)
+    if (known.image_size, known.classes) != (plain.pictures.image_size, plain.pictures.classes):
+        raise ValueError(
+            f"both networks must know the same pictures, but got {known.data} of {known.image_size} pixels and "
+            f"{plain.pictures.data} of {plain.pictures.image_size}"
+        )
+    turned = torch.cat([_turned(drawn(digit, known.image_size), steps) for digit in digits])
+    pictures = _shifted(turned, steps)
+    axes = (len(digits), 2, len(_SHIFTS), len(_SHIFTS), steps)
+    logits, layers = looking(network, known.normalise(pictures), axes)
     with torch.no_grad():
-        logits = [_batches(net, inputs).unflatten(0, axes) for net in (network, plain)]
-        lifted = _batches(lambda x: _lifted(network, x), inputs)
-        channels = lifted.std((0, 2, 3, 4)).argsort(descending=True)[:_CHANNELS].sort().values
-        features = lifted[:, channels].unflatten(0, axes)
+        others = _batches(plain.network, plain.pictures.normalise(pictures))
+        wide = F.pad(turned, [_MARGIN] * 4)
+        lifted = _batches(lambda x: _lifted(network, x), known.normalise(wide)).unflatten(0, (len(digits), 2, steps))
+        _check_windows(lifted, _lifted(network, known.normalise(pictures[:1])))
+    channels = lifted.std((0, 1, 2, 4, 5, 6)).argsort(descending=True)[:_CHANNELS].sort().values
+    both = torch.stack((logits, others)).unflatten(1, axes)
     return {
         "group": network.group.name,
         "poses": [network.group.describe(h) for h in range(network.group.order)],
         "digits": list(digits),
         "shifts": list(_SHIFTS),
         "angles": [360 * step / steps for step in range(steps)],
-        "classes": list(saved.pictures.classes),
+        "classes": list(known.classes),
         "channels": channels.tolist(),
-        "errors": [_changes(values) for values in logits],
-        "feature_errors": _feature_errors(lifted.unflatten(0, axes), network, steps),
-        "picture": packed(pictures[:, 0].unflatten(0, axes), bits=8),
-        "lifted": packed(features, bits=8),
-        "probabilities": packed(torch.stack([values.softmax(-1) for values in logits]), bits=8),
+        "errors": packed(_changes(both)),
+        "feature_errors": [_feature_errors(digit, network, steps) for digit in lifted[:, 0]],
+        "picture": packed(wide[:, 0].unflatten(0, (len(digits), 2, steps)), bits=8),
+        "lifted": packed(lifted[:, :, :, channels], bits=8),
+        "probabilities": packed(both.softmax(-1), bits=8),
         "layers": layers,
     }
 
 
-def without_action(network: Network) -> Network:
-    """The same weights with no group acting on the encodings: every pose looks at the picture as the first one does.
-
-    A feature is then the same in all poses, as if there were one: what is left is a network of Z2.
-    """
-    plain = copy.deepcopy(network)
-    for name, table in plain.named_buffers():
-        if name.endswith("inverse_matrices"):
-            table.copy_(torch.eye(2).expand_as(table))
-    return plain
-
-
-def _states(picture: Tensor, steps: int) -> Tensor:
-    """[1, H, W] → [2 · shifts · steps, 1, H, W]."""
+def _turned(picture: Tensor, steps: int) -> Tensor:
+    """[1, H, W] → [2 · steps, 1, H, W]."""
     turns = group(f"R{steps}M")
-    found = []
-    for mirrored in (0, 1):
-        turned = torch.cat([turns.act(picture[None], mirrored * steps + step) for step in range(steps)])
-        found += [F.pad(turned, (shift, -shift)) for shift in _SHIFTS]
-    return torch.cat(found)
+    return torch.cat([turns.act(picture[None], element) for element in range(2 * steps)])
+
+
+def _shifted(turned: Tensor, steps: int) -> Tensor:
+    """[digits · 2 · steps, 1, H, W] → [digits · 2 · shifts · shifts · steps, 1, H, W], down and to the right."""
+    rows = [[F.pad(turned, (right, -right, down, -down)) for right in _SHIFTS] for down in _SHIFTS]
+    shifted = torch.stack([torch.stack(row) for row in rows]).unflatten(2, (-1, steps))
+    return shifted.permute(2, 0, 1, 3, 4, 5, 6).flatten(0, 3)
+
+
+def _check_windows(lifted: Tensor, expected: Tensor) -> None:
+    """That the lifted feature of a shifted picture is a window of that with a margin."""
+    side = expected.shape[-1]
+    start = _MARGIN - _SHIFTS[0]
+    window = lifted[0, 0, 0, ..., start : start + side, start : start + side]
+    if window.shape != expected.shape[1:] or (window - expected[0]).abs().max() > 1e-4 * expected.abs().max():
+        raise ValueError("the page shows networks whose lifting sees no border and keeps all pixels, as digits_gsa's")
 
 
 def _batches(function: Callable[[Tensor], Tensor], inputs: Tensor, size: int = 240) -> Tensor:
@@ -104,22 +112,19 @@ def _lifted(network: Any, inputs: Tensor) -> Tensor:
     return network.lifted(network.stem_pool(network.lifting(inputs)))
 
 
-def _changes(logits: Tensor) -> list:
-    """Relative change of the logits of every state, against the digit as it was drawn: [digits, 2, shifts, steps]."""
-    start = logits[:, :1, _SHIFTS.index(0), :1][:, :, None].double()
-    change = (logits.double() - start).norm(dim=-1) / start.norm(dim=-1)
-    return change.tolist()
+def _changes(logits: Tensor) -> Tensor:
+    """Relative change of the logits, [networks, digits, 2, shifts, shifts, steps, K], against the digit as drawn."""
+    still = _SHIFTS.index(0)
+    start = logits[:, :, 0, still, still, 0][:, :, None, None, None, None].double()
+    return ((logits.double() - start).norm(dim=-1) / start.norm(dim=-1)).float()
 
 
-def _feature_errors(lifted: Tensor, network: Network, steps: int) -> list[dict[str, float]]:
-    """Of every digit, how far the lifted feature is from turning and moving on, at the exact turns of its own group."""
+def _feature_errors(lifted: Tensor, network: Network, steps: int) -> dict[str, float]:
+    """How far a digit's lifted feature is from turning and moving on, at the exact turns of the network's group."""
+    lifted = lifted[..., _MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
     order = network.group.order
-    found = []
-    for digit in lifted[:, 0, _SHIFTS.index(0)]:
-        own = [h for h in network.group.grid_elements if network.group.matrices[h].det() > 0]
-        errors = {
-            f"{360 * h / order:g}": relative_error(digit[steps * h // order], network.group.act(digit[:1], h)[0])
-            for h in own
-        }
-        found.append(errors)
-    return found
+    own = [h for h in network.group.grid_elements if network.group.matrices[h].det() > 0]
+    return {
+        f"{360 * h / order:g}": relative_error(lifted[steps * h // order], network.group.act(lifted[:1], h)[0])
+        for h in own
+    }

@@ -163,6 +163,7 @@ PRESETS: dict[str, Preset] = {
         GSANet, "rotmnist", "rotmnist_gsa", **_GSA | _ROTMNIST_GSA | {"content_heads": None}
     ),
     "digits_gsa": _preset(GSANet, "digits", "digits_gsa", **_GSA | _DIGITS_GSA),
+    "digits_gsa_z2": _preset(GSANet, "digits", "digits_gsa", **_GSA | _DIGITS_GSA | {"group": "Z2"}),
     "cifar10_gsa": _preset(GSANet, "cifar10", "cifar10_gsa", **_GSA | _CIFAR10_GSA),
     "pcam_gsa": _preset(GSANet, "pcam", "pcam_gsa", **_GSA | _PCAM_GSA),
     "imagefolder_gsa": _preset(GSANet, "imagefolder", "imagefolder", **_GSA | _IMAGEFOLDER_GSA),

@@ -64,9 +64,9 @@ class GroupAction(Action):
 
         (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
 
-    Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images; [B, C, |H|, h, w] are features of
-    the group; [B, N, C] are tokens on a grid of the input's proportions, perhaps with one of a class before them,
-    which stays.
+    Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images, as are features of one pose,
+    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group; [B, N, C] are tokens on a grid of the input's
+    proportions, perhaps with one of a class before them, which stays.
 
     Args:
         group: any group, or its name.
@@ -86,9 +86,11 @@ class GroupAction(Action):
             return None
         if output.ndim == 2:
             return output
-        if output.ndim == 5:
-            return self.group.act(output, element) if output.shape[2] == self.group.order else None
-        if (found := on_plane(output, shape)) is None:
+        if output.ndim == 5 and output.shape[2] == self.group.order:
+            return self.group.act(output, element)
+        if output.ndim == 5 and output.shape[2] == 1:
+            return self.group.act(output.squeeze(2), element).unsqueeze(2)
+        if output.ndim == 5 or (found := on_plane(output, shape)) is None:
             return None
         maps, back = found
         return back(self.group.act(maps, element))

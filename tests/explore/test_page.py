@@ -1,11 +1,10 @@
 """The page: it stands alone, its numbers are those of the networks, and marks say what stayed."""
 
-import base64
 import json
 import re
 import subprocess
 import sys
-import zlib
+from functools import partial
 
 import pytest
 import torch
@@ -16,18 +15,16 @@ from gsa.cli import main
 from gsa.explore import _page
 from gsa.explore._packed import packed
 from gsa.saved import read
+from tests.explore.unpacking import unpacked
 from tests.test_core import ROOT, with_the_core_alone
-
-
-def unpacked(stored):
-    """What `packed` was given, to rounding."""
-    content = bytearray(zlib.decompress(base64.b64decode(stored["data"])))
-    return torch.frombuffer(content, dtype=getattr(torch, stored["type"])).view(stored["shape"]) * stored["scale"]
 
 
 @pytest.fixture(scope="module")
 def document():
-    return explore.page(read("digits_gsa"), steps=4)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_page, "weights", dict)  # they have a file of tests
+        patched.setattr(_page, "turning", partial(explore.turning, digits=("2", "7")))
+        return explore.page(read("digits_gsa"), read("digits_gsa_z2"), steps=4)
 
 
 def data_of(document):
@@ -53,41 +50,52 @@ def test_text_in_the_data_cannot_end_its_element():
 def test_quarter_turns_are_exact_with_the_group_and_broken_without(document):
     turn = data_of(document)["turn"]
     still = turn["shifts"].index(0)
-    for digit in range(len(turn["digits"])):
-        own, plain = (errors[digit][0][still] for errors in turn["errors"])
-        assert turn["angles"][1] == 90 and own[0] == plain[0] == 0
-        assert 0 < max(own[1:]) < 1e-5 and min(plain[1:]) > 1e-2
-        assert max(turn["feature_errors"][digit].values()) < 1e-5
-        assert min(errors[still][0] for errors in turn["errors"][0][digit][1:]) > 1e-3, "mirrors are not in R4"
+    assert turn["angles"][1] == 90
+    own, plain = unpacked(turn["errors"])[..., still, still, :]  # [digits, mirrored or not, angles]
+    assert not own[:, 0, 0].any() and not plain[:, 0, 0].any()
+    assert 0 < own[:, 0, 1:].max() < 1e-5 and plain[:, 0, 1:].min() > 1e-2
+    assert own[:, 1].min() > 1e-3, "mirrors are not in R4"
+    assert max(error for errors in turn["feature_errors"] for error in errors.values()) < 1e-5
 
 
 def test_the_network_knows_the_digits_and_its_poses_move_on(document):
     turn = data_of(document)["turn"]
     probabilities, lifted = unpacked(turn["probabilities"]), unpacked(turn["lifted"])
     for i, digit in enumerate(turn["digits"]):
-        assert probabilities[0, i, 0, 2, 0].argmax() == turn["classes"].index(digit)
-        start, turned = lifted[i, 0, 2, :2]
+        assert probabilities[0, i, 0, 2, 2, 0].argmax() == turn["classes"].index(digit)
+        start, turned = lifted[i, 0, :2]
         moved = gsa.group("R4").act(start[None], 1)[0]
         assert (turned - moved).abs().max() <= turn["lifted"]["scale"] * 1.01 < start.abs().max() / 50
-        start, turned = unpacked(turn["layers"]["content"]["attention"])[i, 0, 2, :2]
+        start, turned = unpacked(turn["layers"]["content"]["attention"])[i, 0, 2, 2, :2]
         assert (turned - gsa.group("R4").act(start[None], 1)[0]).abs().max() < 0.01 < (turned - start).abs().max()
 
 
-def test_without_action_all_poses_see_the_same():
-    network = read("digits_gsa").network
-    picture = torch.rand(1, 1, 12, 12)
-    poses = explore.without_action(network).forward_features(picture)
-    assert (poses - poses[:, :, :1]).abs().max() < 1e-6
-    assert gsa.symmetry.equivariance_error(network, picture, "R4")[1] < 1e-5, "the network itself stays as it is"
+def test_pictures_are_shifted_along_both_axes(document):
+    """State by state, from the windows that the page cuts out of a picture with its margin."""
+    turn, networks = data_of(document)["turn"], [read(name) for name in ("digits_gsa", "digits_gsa_z2")]
+    wide, found = unpacked(turn["picture"])[1, 0, 3], unpacked(turn["probabilities"])[:, 1, 0, :, :, 3]
+    assert turn["shifts"] == [-2, -1, 0, 1, 2]
+    for row, down in enumerate(turn["shifts"]):
+        for column, right in enumerate(turn["shifts"]):
+            window = wide[None, None, 2 - down : 14 - down, 2 - right : 14 - right]
+            for saved, expected in zip(networks, found[:, row, column], strict=True):
+                actual = saved.network(saved.pictures.normalise(window)).softmax(-1)[0]
+                assert (actual - expected).abs().max() < 0.05, (down, right)
+    assert (found[:, 0, 4] - found[:, 4, 0]).abs().max() > 0.05, "planted: the axes exchanged"
 
 
 def test_a_network_that_is_made_otherwise_is_refused():
-    saved = read("digits_gsa")
+    saved, plain = read("digits_gsa"), read("digits_gsa_z2")
     with pytest.raises(ValueError, match="multiple of 4"):
-        explore.turning(saved, steps=6)
+        explore.turning(saved, plain, steps=6)
+    with pytest.raises(ValueError, match="the same pictures, but got digits of 12 pixels and rotmnist of 28"):
+        explore.turning(saved, read("rotmnist_gsa"), steps=4)
+    saved.network.stem_pool = torch.nn.MaxPool3d((1, 3, 3), 1, (0, 1, 1))  # sees the border
+    with pytest.raises(ValueError, match="sees no border"):
+        explore.turning(saved, plain, steps=4, digits=("2",))
     saved.network.lifting.content_heads = 1
     with pytest.raises(ValueError, match="by position"):
-        explore.turning(saved, steps=4, digits=("2",))
+        explore.turning(saved, plain, steps=4, digits=("2",))
 
 
 def test_rows_stay_with_their_words_without_an_encoding_and_not_with_indices():
@@ -119,7 +127,7 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys, document):
     from gsa.cli import _explore
 
     given = {}
-    monkeypatch.setattr(_explore, "page", lambda saved, reports: given.update(reports) or document)
+    monkeypatch.setattr(_explore, "page", lambda saved, plain, reports: given.update(reports) or document)
     named = ["--model", "torch.nn:Identity", "--input", "1,4,4", "--group", "R4M"]
     assert main(["explore", "--save", str(tmp_path / "page.html"), *named]) == 0
     assert (tmp_path / "page.html").read_text() == document and "needs no server" in capsys.readouterr().out
@@ -139,7 +147,8 @@ def imported(code):
 def test_help_needs_no_torch_and_the_page_needs_the_core_alone():
     packages, told = imported("from gsa.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass")
     assert not packages and "explore" in told
-    done = with_the_core_alone("from gsa import explore, saved\nexplore.page(saved.read('digits_gsa'), steps=4)", ROOT)
+    made = "turning(*map(read, ('digits_gsa', 'digits_gsa_z2')), 4, '2'), weights(1, 1), words(1)"
+    done = with_the_core_alone(f"from gsa.explore import *\nfrom gsa.saved import read\n{made}", ROOT)
     assert done.returncode == 0, done.stderr
 
 

@@ -40,6 +40,7 @@ OURS = {
     "rotmnist_gsa": 45_000,
     "rotmnist_positional": 45_000,
     "digits_gsa": 25_000,
+    "digits_gsa_z2": 25_000,
     "cifar10_gsa": 1_370_996,
     "pcam_gsa": 140_000,
     "imagefolder_gsa": 30_000,

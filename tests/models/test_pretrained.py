@@ -9,11 +9,11 @@ import torch
 
 import gsa
 from gsa.data import DigitsDataModule
-from gsa.models import list_pretrained, pretrained_folder
+from gsa.models import list_pretrained, pretrained_folder, read_export
 
 
 def test_the_networks_that_come_trained():
-    assert list_pretrained() == ["digits_gsa", "rotmnist_gsa"]
+    assert list_pretrained() == ["digits_gsa", "digits_gsa_z2", "rotmnist_gsa"]
 
 
 @pytest.mark.parametrize("name", list_pretrained())
@@ -38,13 +38,20 @@ def test_a_trained_network_takes_raw_pictures(name):
     gsa.symmetry.assert_equivariant(network.double(), raw.double(), network.group)
 
 
-def test_it_is_as_good_as_its_card_says():
-    network = gsa.create_model("digits_gsa", pretrained=True).eval()
+def test_the_twin_without_turns_differs_in_its_group_alone():
+    ours, twin = (read_export(pretrained_folder(name))[0] for name in ("digits_gsa", "digits_gsa_z2"))
+    assert twin["pictures"] == ours["pictures"]
+    assert {key for key in ours["model"] if ours["model"][key] != twin["model"][key]} == {"name", "group"}
+
+
+@pytest.mark.parametrize("name", ["digits_gsa", "digits_gsa_z2"])
+def test_it_is_as_good_as_its_card_says(name):
+    network = gsa.create_model(name, pretrained=True).eval()
     data = DigitsDataModule()
     data.setup()
     pictures, labels = data.parts["test"].first(397)
     right = (network(network.pictures.normalise(pictures)).argmax(1) == labels).float().mean().item()
-    (claimed,) = re.findall(r"([\d.]+) % test", (pretrained_folder("digits_gsa") / "README.md").read_text())
+    (claimed,) = re.findall(r"([\d.]+) % test", (pretrained_folder(name) / "README.md").read_text())
     assert f"{100 * right:.2f}" == claimed
 
 

@@ -104,6 +104,7 @@ def test_the_command_checks_names(name, capsys):
     assert told["broken"] == [] or not told["claimed"]
     assert told["group"] == {"digits_gsa": "R4", "digits_r8_sa": "R8", "digits_z2_sa": "R4M"}[name]
     assert cli.main(["check", name, "--group", "R8M"]) == 1  # more than it has
+    assert ("broken by lifting" in capsys.readouterr().out) is ("z2" in name), "features of one pose are images"
 
 
 @pytest.mark.parametrize("arguments, message", [

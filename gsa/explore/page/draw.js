@@ -68,5 +68,39 @@ function options(select, names, change) {
   if (change) select.addEventListener("change", change);
 }
 
+// Arrow keys go from entry to entry of a table.
+function walk(event, body, i, j) {
+  const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  body.rows[i + step[0]]?.querySelectorAll("td")[j + step[1]]?.focus();
+}
+
+// Lines over an axis: `lines` are [class, numbers at xs], `ticks` and `marks` [number, text] below and on the left, whose
+// outermost marks bound the height; `here` is a vertical line.
+function chart(svg, { lines, xs, ticks, marks, here, label, log = false }) {
+  const [left, right, top, bottom] = [74, 706, 14, svg.viewBox.baseVal.height - 36];
+  const scale = (value) => (log ? Math.log10(value) : value);
+  const [low, high] = [marks[0], marks.at(-1)].map(([value]) => scale(value));
+  const x = (value) => left + ((right - left) * (value - xs[0])) / (xs.at(-1) - xs[0]);
+  const y = (value) => bottom - ((bottom - top) * (scale(value) - low)) / (high - low);
+  const path = (values) => values.map((value, i) => `${i ? "L" : "M"}${x(xs[i]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  const grid = marks.map(
+    ([value, text]) =>
+      `<line class="axis" x1="${left}" x2="${right}" y1="${y(value)}" y2="${y(value)}"/>` +
+      `<text x="${left - 8}" y="${y(value) + 4}" text-anchor="end">${text}</text>`,
+  );
+  const end = ticks.at(-1)[0];
+  const below = ticks.map(([value, text]) => `<text x="${x(value)}" y="${bottom + 28}" text-anchor="${value === end ? "end" : "middle"}">${text}</text>`);
+  const line = here === undefined ? "" : `<line class="here" x1="${x(here)}" x2="${x(here)}" y1="${top}" y2="${bottom}"/>`;
+  svg.innerHTML = grid.join("") + below.join("") + line + lines.map(([kind, values]) => `<path class="${kind}" d="${path(values)}"/>`).join("");
+  svg.setAttribute("aria-label", label);
+}
+
+// Where an error stands between 1e-16 and about 3, from 0 to 1.
+function logarithmic(error) {
+  return Math.min(Math.max((Math.log10(Math.max(error, 1e-99)) + 16) / 16.5, 0), 1);
+}
+
 const percent = (value) => `${(100 * value).toFixed(0)} %`;
 const small = (value) => (value === 0 ? "0" : value < 0.01 ? value.toExponential(1) : value.toFixed(2));

@@ -1,7 +1,4 @@
-// The third tab: the error of every layer of a network, as bars.
-
-const LEAST = -16; // powers of ten at the ends of a bar
-const MOST = 0.5;
+// The last tab: the error of every layer of a network, as bars.
 
 function startLayers(networks) {
   const state = { network: 0 };
@@ -33,9 +30,8 @@ function startLayers(networks) {
       .map((layer) => {
         const errors = isWorst ? exact.map((g) => layers[layer][g]) : [layers[layer][chosen]];
         const error = errors.includes(null) ? Infinity : Math.max(...errors);
-        const part = (Math.log10(Math.max(error, 1e-99)) - LEAST) / (MOST - LEAST);
         const bar = element("i");
-        bar.style.width = `${100 * Math.min(Math.max(part, 0), 1)}%`;
+        bar.style.width = `${100 * logarithmic(error)}%`;
         const kind = !judged ? "sampled" : error > tolerance ? "bad" : "good";
         const title = element("th", { scope: "row", textContent: layer === whole ? `${layer} (the whole)` : layer });
         const number = Number.isFinite(error) ? (error === 0 ? "0" : error.toExponential(1)) : "not a number";

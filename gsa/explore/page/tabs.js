@@ -26,8 +26,11 @@ function startTabs() {
 (async () => {
   const data = await unpackAll(JSON.parse(byId("data").textContent));
   startTabs();
-  startTurn(data.turn, data.name);
+  startTurn(data.turn, data.names);
   startWords(data.words);
+  startOrders(data.weights.reordered);
+  startStarts(data.weights.starts);
+  startBiases(data.weights.biases);
   startLayers(data.layers);
   document.body.dataset.ready = "yes";
 })();

@@ -73,13 +73,6 @@ function startWords(data) {
     return made;
   }
 
-  function walk(event, body, i, j) {
-    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    body.rows[i + step[0]]?.querySelectorAll("td")[j + step[1]]?.focus();
-  }
-
   function tell(name, i, j, values, rows) {
     const entry = `${MATRICES[name]} of “${rows[i]}”, ${values[name][0].length === 3 ? `“${rows[j]}”` : `channel ${j + 1}`}`;
     byId("formula").textContent = `${entry} = ${explained(name, i, j, values, data.weights, state.position)}`;

@@ -1,0 +1,93 @@
+// Where heads of the first tab look, and their encodings.
+
+function startLooking(data, state, again) {
+  const kinds = ["position", "content"];
+  const view = tile(byId("looking"), "");
+  const zoom = 24;
+  const tiles = data.poses.map((pose) => tile(byId("encoding"), `encoding, ${pose}`, true));
+  const layer = () => data.layers[kinds[Number(byId("layer").value)]];
+  view.canvas.tabIndex = 0;
+
+  const heads = () => {
+    options(byId("head"), Array.from({ length: layer().heads }, (_, i) => String(i)));
+    byId("head").value = "1"; // the first one looks at the pixel itself
+  };
+  options(byId("layer"), ["first, by position", "last, by content"], () => (heads(), again()));
+  options(byId("pose"), data.poses, again);
+  heads();
+  byId("head").addEventListener("change", again);
+  const move = (row, column) => {
+    const last = data.side - 2;
+    state.pixel = [row, column].map((place) => Math.min(Math.max(place, 1), last));
+    again();
+  };
+  view.canvas.addEventListener("click", (event) => {
+    const side = data.side / view.canvas.clientWidth;
+    move(Math.floor(event.offsetY * side), Math.floor(event.offsetX * side));
+  });
+  view.canvas.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    move(state.pixel[0] + step[0], state.pixel[1] + step[1]);
+  });
+
+  return ({ where, picture, side }) => {
+    const { attention, encoding, cell } = layer();
+    const [head, pose] = [Number(byId("head").value), Number(byId("pose").value)];
+    const free = attention.shape.length === 4; // by position: the same in every state, for every pixel
+    const weights = free ? at(attention, head, pose) : at(attention, ...where, head, pose);
+    const reach = attention.shape.at(-1);
+    const [row, column] = free ? state.pixel.map((place) => place + 0.5) : [side / 2, side / 2];
+    paint(view.canvas, picture, side, grey, "");
+    drawLooks(view.canvas, { weights, reach, cell, row, column, side, zoom, picture });
+    const best = weights.indexOf(Math.max(...weights));
+    const sum = weights.reduce((a, b) => a + b, 0);
+    const goal = placed(Math.floor(best / reach) - (reach - 1) / 2, (best % reach) - (reach - 1) / 2);
+    const label = `head ${head} in pose ${data.poses[pose]} looks most at ${goal}, with ${percent(Math.max(...weights) / sum)}`;
+    view.canvas.setAttribute("aria-label", `${label}; ${free ? "arrow keys move the pixel" : "the pixel in the middle"}`);
+    view.canvas.dataset.weights = weights.map((weight) => weight.toFixed(3)).join(" ");
+    view.line.textContent = free ? `pixel in row ${state.pixel[0]}, column ${state.pixel[1]}` : "the one pixel of the last map";
+    tiles.forEach(({ canvas }, h) => {
+      const scores = at(encoding, head, h);
+      const least = Math.min(...data.poses.flatMap((_, other) => at(encoding, head, other)));
+      paint(canvas, scores, reach, (value) => warm(1 - value / (least || -1)), `encoding of head ${head} as pose ${data.poses[h]} sees it`);
+      canvas.style.borderColor = h === pose ? "var(--own)" : "";
+      canvas.style.borderWidth = h === pose ? "3px" : "";
+    });
+    byId("looks").textContent =
+      `${label[0].toUpperCase()}${label.slice(1)}. ` +
+      (free
+        ? "Heads of this layer look by position alone: the same on every picture, turned with the pose. Click on the picture, or use arrow keys on it, to choose the pixel."
+        : `A key is ${cell}×${cell} pixels wide here; the weights change with the picture, and at 90° those of one pose are taken over by the next.`);
+  };
+}
+
+// An offset in words.
+function placed(down, right) {
+  const parts = [down && `${Math.abs(down)} ${down > 0 ? "down" : "up"}`, right && `${Math.abs(right)} ${right > 0 ? "right" : "left"}`];
+  const steps = parts.filter(Boolean).join(" and ");
+  return steps ? `the key ${steps}` : "its own pixel";
+}
+
+// The picture, enlarged; the weights as colour over their cells; the pixel that looks, as a square.
+function drawLooks(canvas, { weights, reach, cell, row, column, side, zoom, picture }) {
+  const context = canvas.getContext("2d");
+  canvas.width = canvas.height = side * zoom;
+  picture.forEach((value, i) => {
+    context.fillStyle = css(grey(value));
+    context.fillRect((i % side) * zoom, Math.floor(i / side) * zoom, zoom, zoom);
+  });
+  const most = Math.max(...weights, 1e-9);
+  const size = cell * zoom;
+  const [top, left] = [row, column].map((place) => (place - (reach * cell) / 2) * zoom);
+  weights.forEach((weight, i) => {
+    context.globalAlpha = 0.15 + 0.65 * (weight / most);
+    context.fillStyle = css(warm(weight / most));
+    context.fillRect(left + (i % reach) * size, top + Math.floor(i / reach) * size, size, size);
+  });
+  context.globalAlpha = 1;
+  context.strokeStyle = "#2ee6ff";
+  context.lineWidth = 3;
+  context.strokeRect((column - cell / 2) * zoom, (row - cell / 2) * zoom, size, size);
+}
