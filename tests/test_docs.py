@@ -13,7 +13,7 @@ import gsa
 
 GSA = Path(gsa.__file__).parent
 ROOT = GSA.parent
-PAGES = {*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")} - {ROOT / "CHANGELOG.md"}  # which tells of what was
+PAGES = {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {ROOT / "CHANGELOG.md"}  # which tells of what was
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 
 

@@ -6,6 +6,7 @@ from gsa.viz._confusion import draw_confusion
 from gsa.viz._encodings import draw_encodings
 from gsa.viz._errors import draw_errors
 from gsa.viz._heads import draw_heads
+from gsa.viz._layers import draw_layers
 from gsa.viz._learning import draw_learning
 from gsa.viz._mistakes import draw_mistakes
 from gsa.viz._orbit import draw_orbit
@@ -17,6 +18,7 @@ __all__ = [
     "draw_encodings",
     "draw_errors",
     "draw_heads",
+    "draw_layers",
     "draw_learning",
     "draw_mistakes",
     "draw_orbit",

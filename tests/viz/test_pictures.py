@@ -100,3 +100,14 @@ def test_heads_are_drawn_where_they_look():
     assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
     without_poses = (*heads[:2], heads[2][:, :0])
     assert not viz.draw_heads({"stem": (without_poses, without_poses)}).axes[0].lines
+
+
+def test_layers_have_a_row_each_and_the_output_is_the_last():
+    layers = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding=1), torch.nn.ReLU())
+    report = gsa.symmetry.LayerReport.of(layers, torch.rand(1, 1, 6, 6), "R4")
+    axis = viz.draw_layers({"one": report, "two": report}).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["0", "1", "output"]
+    assert list(axis.lines[1].get_xdata()) == [report.worst("0"), report.worst("1"), report.worst("Sequential")]
+    assert axis.lines[2].get_xdata()[0] == report.tolerance
+    with pytest.raises(ValueError, match="1 to 4 reports"):
+        viz.draw_layers({})
