@@ -72,9 +72,9 @@ def angles() -> Figure:
     axis.set_theta_zero_location("N")
     axis.set_ylim(0, 100)
     axis.set_yticks([50, 100], ["", ""])
-    axis.text(math.radians(300), 50, "50 %", fontsize=9, ha="center", va="center")
+    axis.text(math.radians(157), 117, "100 %", fontsize=9, color=GREY, ha="center", va="center")
     axis.set_xticks(around[:-1:3], [f"{45 * k}°" for k in range(8)])
-    axis.tick_params(axis="x", pad=2)
+    axis.tick_params(axis="x", pad=5)
     figure.legend(loc="outside lower center", ncols=3)
     return figure
 
