@@ -7,13 +7,16 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
+from PIL import Image
 
 import gsa
 
 GSA = Path(gsa.__file__).parent
 ROOT = GSA.parent
-PAGES = {*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")} - {ROOT / "CHANGELOG.md"}  # which tells of what was
+PAGES = {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {ROOT / "CHANGELOG.md"}  # which tells of what was
+GALLERY = runpy.run_path(str(ROOT / "docs" / "gallery.py"))["GALLERY"]
 REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 
 
@@ -87,3 +90,27 @@ def test_every_promise_has_its_test():
     assert unknown_tests("tests/test_docs.py::test_planted and tests/planted.py::test_x") == {
         "tests/test_docs.py::test_planted", "tests/planted.py::test_x"
     }  # fmt: skip
+
+
+def test_the_gallery_is_there_in_one_size():
+    for name in GALLERY:
+        picture = ROOT / "docs" / "gallery" / f"{name}.png"
+        assert picture.stat().st_size <= 100_000
+        with Image.open(picture) as opened:
+            assert opened.size == (540, 540)
+
+
+def test_a_map_of_the_gallery_keeps_its_colour_as_it_turns():
+    axes = GALLERY["turn"]().axes  # a row for the input, and one for each pose
+    frame = {axis.spines["top"].get_edgecolor(): axis.images[0].get_array() for axis in axes[4::4]}
+    assert len(frame) == 4
+    for turn in range(4):
+        for axis in axes[4 + turn :: 4]:
+            expected = numpy.rot90(frame[axis.spines["top"].get_edgecolor()], turn)
+            numpy.testing.assert_allclose(axis.images[0].get_array(), expected, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GALLERY)
+def test_every_picture_of_the_gallery_is_drawn(name, tmp_path):
+    GALLERY[name]().savefig(tmp_path / "picture.png")

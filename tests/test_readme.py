@@ -11,18 +11,45 @@ import gsa
 from gsa.models import PRESETS
 
 ROOT = Path(gsa.__file__).parent.parent
+run = runpy.run_path(str(ROOT / "docs" / "pages.py"))["run"]
 README = (ROOT / "README.md").read_text()
-PAGES = {path: path.read_text() for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])}
+PAGES = {path: path.read_text() for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])}
 PYTHON = {path: re.findall(r"```python\n(.*?)```", text, re.S) for path, text in PAGES.items()}
 
 
 @pytest.mark.parametrize("path", [path for path in PYTHON if PYTHON[path]], ids=lambda path: path.name)
-def test_python_runs_from_top_to_bottom(path, capsys, tmp_path, monkeypatch):
+def test_python_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for code in PYTHON[path]:
-        exec(compile(code, path.name, "exec"), names)
-    assert "exact" in capsys.readouterr().out
+    assert run(PAGES[path], path.name)
+    assert pictures_shown(PAGES[path]) <= {picture.name for picture in tmp_path.glob("*.png")}
+
+
+def pictures_shown(text: str) -> set[str]:
+    """Pictures of a page that its own code has to make."""
+    return set(re.findall(r"\]\(pictures/([^)]+)\)", text))
+
+
+@pytest.mark.parametrize("stated", ["turned by 3: 0.25", "turned by 2: 0.30", "moved by 2: 0.25", "turned by 2:"])
+def test_a_page_that_says_what_is_not_so_is_caught(stated):
+    page = "```python\nprint(f'turned by 2: {0.251}')\n```\n\n```\n{}\n```\n"
+    assert run(page.replace("{}", "turned by 2: 0.25")) == "turned by 2: 0.251\n"
+    with pytest.raises(AssertionError, match="page says"):
+        run(page.replace("{}", stated))
+
+
+def test_a_false_assertion_and_a_false_line_of_a_command_are_caught():
+    with pytest.raises(AssertionError, match="planted"):
+        run("```python\nassert 1 > 2, 'planted'\n```\n")
+    with pytest.raises(AssertionError, match="page says"):
+        run("```bash\ngsa list\n```\n\n```\nno networks\n```\n")
+
+
+def test_pictures_of_tutorials_are_small_and_shown():
+    folder = ROOT / "docs" / "tutorials"
+    shown = set().union(*(pictures_shown(path.read_text()) for path in folder.glob("*.md")))
+    assert {picture.name: picture.stat().st_size // 60_000 for picture in (folder / "pictures").iterdir()} == {
+        name: 0 for name in shown
+    }
 
 
 def broken_links(path: Path, text: str) -> list[str]:
@@ -56,7 +83,7 @@ def test_a_link_that_leads_nowhere_is_caught():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_files_that_commands_name_exist(path):
-    names = re.findall(r"(?:python|wandb sweep) ([a-z/_]+\.(?:py|yaml))", PAGES[path])
+    names = re.findall(r"(?<!```)(?:python|wandb sweep) ([a-z/_]+\.(?:py|yaml))", PAGES[path])
     names += re.findall(r"`(benchmarks/results/[^`]+)`", PAGES[path])
     assert not [name for name in names if not (ROOT / name).exists()]
 

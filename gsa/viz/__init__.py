@@ -2,6 +2,7 @@
 
 from gsa.viz._angles import draw_angles
 from gsa.viz._attention import draw_attention
+from gsa.viz._compared_layers import draw_compared_layers
 from gsa.viz._confusion import draw_confusion
 from gsa.viz._encodings import draw_encodings
 from gsa.viz._errors import draw_errors
@@ -14,6 +15,7 @@ from gsa.viz._orbit import draw_orbit
 __all__ = [
     "draw_angles",
     "draw_attention",
+    "draw_compared_layers",
     "draw_confusion",
     "draw_encodings",
     "draw_errors",

@@ -119,3 +119,14 @@ def test_layers_are_drawn_exact_broken_and_sampled_apart(backward):
     assert ends == [1e-3, 1e-7, 1e-2, 4, 0.5, 1e-2]  # of each layer the sampled one, then the exact ones
     assert [bar.get_hatch() for bar in axis.patches] == [None, None, None, "//", None, "//"]  # broken
     assert axis.get_xscale() == "log" and ("gradients" in axis.get_xlabel()) == backward
+
+
+def test_layers_have_a_row_each_and_the_output_is_the_last():
+    layers = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3, padding=1), torch.nn.ReLU())
+    report = gsa.symmetry.LayerReport.of(layers, torch.rand(1, 1, 6, 6), "R4")
+    axis = viz.draw_compared_layers({"one": report, "two": report}).axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["0", "1", "output"]
+    assert list(axis.lines[1].get_xdata()) == [report.worst("0"), report.worst("1"), report.worst("Sequential")]
+    assert axis.lines[2].get_xdata()[0] == report.tolerance
+    with pytest.raises(ValueError, match="1 to 4 reports"):
+        viz.draw_compared_layers({})

@@ -1,0 +1,67 @@
+"""Where networks lose a symmetry, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from gsa.symmetry import LayerReport
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_compared_layers"]
+
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")  # told apart by the colour-blind (Okabe & Ito)
+_MARKS = "oDs^"
+_FLOOR = 1e-18  # layers without any error, which a logarithm cannot show
+
+
+def draw_compared_layers(
+    reports: Mapping[str, LayerReport], depth: int | None = None, axis: Axes | None = None
+) -> Figure:
+    """The worst error of every layer under exact elements, one row a layer from the input down, on a logarithmic axis.
+
+    A dotted line shows the tolerance: what lies to the right of it is broken.
+
+    Args:
+        reports: name → report of a network; networks share the rows of layers that have the same name.
+        depth: 1 draws the layers of the networks themselves, 2 theirs as well; all when None.
+        axis: what is drawn on; a figure of its own when None.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        ValueError: no report, or more than four.
+    """
+    from matplotlib.figure import Figure
+
+    if not 1 <= len(reports) <= len(_MARKS):
+        raise ValueError(f"1 to {len(_MARKS)} reports can be told apart, but got {len(reports)}")
+    shown = {name: _shown(report, depth) for name, report in reports.items()}
+    rows = list(dict.fromkeys(layer for layers in shown.values() for layer in layers))
+    rows.sort(key="output".__eq__)  # the last one everywhere
+    if axis is None:
+        wide = 4 + 0.07 * max(map(len, rows))
+        axis = Figure(figsize=(wide, 0.9 + 0.24 * len(rows)), layout="constrained").subplots()
+    for (name, layers), colour, mark in zip(shown.items(), _COLOURS, _MARKS, strict=False):
+        places = [rows.index(layer) for layer in layers]
+        axis.plot(list(layers.values()), places, color=colour, marker=mark, linewidth=1, label=name)
+    axis.set_xscale("log")
+    axis.set_xlim(_FLOOR / 3, 10)
+    axis.set_yticks(range(len(rows)), rows)
+    axis.invert_yaxis()
+    axis.axvline(max(report.tolerance for report in reports.values()), color="black", linewidth=0.8, linestyle=":")
+    axis.grid(axis="x", alpha=0.3)
+    axis.set_xlabel(f"relative error ({next(iter(reports.values())).symmetry.name}, exact elements)")
+    axis.legend(loc="best")
+    return cast("Figure", axis.get_figure(root=True))
+
+
+def _shown(report: LayerReport, depth: int | None) -> dict[str, float]:
+    """Layer → error; the whole network stands last, as "output"."""
+    *layers, whole = report.errors
+    errors = {layer: report.worst(layer) for layer in layers if depth is None or layer.count(".") < depth}
+    return {name: max(error, _FLOOR) for name, error in (errors | {"output": report.worst(whole)}).items()}
