@@ -31,8 +31,8 @@ def gradient_errors(
     submodule is given what the ones before it would have returned unbroken, L_g F(x), and only breaks in derivatives
     remain: the first of them is where the backward pass loses the symmetry. So are judged exact elements of which every
     output says something; a shift by less than the stride of some map is not, and outputs of shapes that say nothing
-    stay as broken as they are. Gradients that are zero but for rounding,
-    such as that of a bias of keys, are compared with √ε times the largest of their kind.
+    stay as broken as they are. Gradients that are zero but for rounding, such as that of a bias of keys, are compared
+    with √ε times the largest of their kind.
 
     Args:
         module, x, symmetry: as in `layer_errors`; the network is in eval mode.

@@ -140,12 +140,8 @@ class LayerReport:
     def _verdict(self) -> list[str]:
         if self.first_broken is not None:
             layer, before, after = self.first_broken
-            what = (
-                f"first broken on the way back at {layer}, all judged apart"
-                if self.backward
-                else (f"first broken by {layer}")
-            )
-            return [f"{what}: {before:.1e} before it, {after:.1e} after"]
+            what = f"on the way back at {layer}, all judged apart" if self.backward else f"by {layer}"
+            return [f"first broken {what}: {before:.1e} before it, {after:.1e} after"]
         if self.apart is None or not self.broken:
             return []
         if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
