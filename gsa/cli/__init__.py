@@ -3,6 +3,7 @@
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
 gsa check NETWORK [--group GROUP | --shift DOWN,RIGHT] [--backward] [--input C,H,W]
+gsa explore [--checkpoint RUN] [--port PORT] [--open] [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
@@ -85,7 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
-    explore.add_argument("--save", type=Path, required=True, metavar="PAGE", help="the HTML file that is written")
+    explore.add_argument(
+        "--save", type=Path, metavar="PAGE", help="write the page as one HTML file that needs no server, and end"
+    )
+    explore.add_argument("--port", type=int, default=0, help="that the page is served at (default: one that is free)")
+    explore.add_argument("--host", default="127.0.0.1", help="address of this machine that it is served at")
+    explore.add_argument("--open", action="store_true", help="open it in the browser, too")
     explore.add_argument(
         "--model", action="append", default=[], metavar="NETWORK",
         help="layer by layer on the page too: what gsa check takes; may be said again",
@@ -101,5 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     trained = "folder of a run, checkpoint, export, or a network that comes trained"
     predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
     export.add_argument("--checkpoint", type=Path, required=True, help=trained)
+    explore.add_argument(
+        "--checkpoint", type=Path, action="append", default=[],
+        help=f"to be chosen on the served page: {trained}; may be said again",
+    )  # fmt: skip
     check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
     return parser
