@@ -86,6 +86,25 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
+    _add_explore(explore)
+    export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
+    export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
+    export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
+    export.add_argument("--onnx", action="store_true", help="model.onnx too")
+    dashboard.add_argument("project", metavar="ENTITY/PROJECT")
+
+    trained = "folder of a run, checkpoint, export, or a network that comes trained"
+    predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
+    export.add_argument("--checkpoint", type=Path, required=True, help=trained)
+    check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
+    return parser
+
+
+def _add_explore(explore: argparse.ArgumentParser) -> None:
+    explore.add_argument(
+        "--checkpoint", type=Path, action="append", default=[],
+        help="to be chosen on the served page, first: what gsa predict takes; may be said again",
+    )  # fmt: skip
     explore.add_argument(
         "--save", type=Path, metavar="PAGE", help="write the page as one HTML file that needs no server, and end"
     )
@@ -98,18 +117,3 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for it, as of gsa check")
     explore.add_argument("--group", help="whose elements it is measured under (default: its own, or R4)")
-    export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
-    export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
-    export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
-    export.add_argument("--onnx", action="store_true", help="model.onnx too")
-    dashboard.add_argument("project", metavar="ENTITY/PROJECT")
-
-    trained = "folder of a run, checkpoint, export, or a network that comes trained"
-    predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
-    export.add_argument("--checkpoint", type=Path, required=True, help=trained)
-    explore.add_argument(
-        "--checkpoint", type=Path, action="append", default=[],
-        help=f"to be chosen on the served page: {trained}; may be said again",
-    )  # fmt: skip
-    check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
-    return parser

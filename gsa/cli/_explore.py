@@ -35,6 +35,8 @@ def run(options: Namespace) -> int:
 def _serve(options: Namespace) -> int:
     from gsa.explore.server import application, serve  # the extra `explore`
 
+    if not 0 <= options.port < 2**16:
+        raise ValueError(f"--port must be from 0 to 65535, but got {options.port}")
     torch.set_num_threads(1)  # fastest for two small pictures, and the browser has the other cores
     networks = {str(name): read(name) for name in (*options.checkpoint, *_SHIPPED)}
     answers = application(networks, options.host, lambda: _reports(options))

@@ -129,8 +129,11 @@ def test_controls_and_tabs_work_as_on_the_page_without_a_server(opened):
         change()
         page.wait_for_timeout(250)
         assert not [view for view in before if seen(page, view) == before[view]]
-    page.wait_for_timeout(4000)
-    assert page.get_attribute("#curve path >> nth=1", "d").count("L") == 72, "all angles are asked for in time"
+    for _ in range(60):  # all angles are asked for in time
+        page.wait_for_timeout(250)
+        if (curve := page.get_attribute("#curve path >> nth=1", "d").count("L")) == 72:
+            break
+    assert curve == 72
     for tab, ready in (("words", "#matrices td"), ("layers", "#layers td"), ("weights", "#permuted td")):
         page.click(f"#tab-{tab}")
         page.wait_for_selector(ready)

@@ -2,24 +2,26 @@
 
 import io
 import json
+import os
 import re
 import signal
-import subprocess
 import sys
+import threading
+import webbrowser
 
 import pytest
 import torch
 from PIL import Image
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from gsa import explore
 from gsa.cli import main
-from gsa.explore import _guard, _turning
+from gsa.explore import _guard, _turning, server
 from gsa.explore._strokes import drawn
 from gsa.explore.server import application
 from gsa.saved import read
 from tests.explore.unpacking import unpacked
-from tests.test_core import ROOT, WITHOUT
 
 HERE = "http://127.0.0.1:8000"
 STILL = {"mirror": 0, "down": 2, "right": 2, "angle": 0}
@@ -120,17 +122,25 @@ def test_nothing_but_the_page_runs_on_it(client):
     assert client.get("/?network=7").status_code == 404 and client.get("/docs").status_code == 404
 
 
-def test_the_command_answers_until_ctrl_c(capsys):
-    command = [sys.executable, "-m", "gsa.cli", "explore", "--checkpoint", "digits_gsa"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdout.readline().startswith("http://127.0.0.1:")
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=20)[1] == "" and process.returncode == 0
-    assert main(["explore", "--save", "page.html", "--checkpoint", "digits_gsa"]) == 2
-    assert "leave one of them out" in capsys.readouterr().err
+def test_the_command_answers_until_ctrl_c(monkeypatch, capsys):
+    interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(server, "application", lambda networks, host, reports: given.extend([*networks]) or Starlette())
+    monkeypatch.setattr(webbrowser, "open", lambda address: given.append(address) or interrupt.start())
+    given = []
+    assert main(["explore", "--open", "--checkpoint", "rotmnist_gsa"]) == 0
+    *names, address = given
+    told = capsys.readouterr()
+    assert names == ["rotmnist_gsa", "digits_gsa", "digits_gsa_z2"] and not told.err
+    assert address.startswith("http://127.0.0.1:") and told.out.startswith(f"{address}: open it")
 
 
-def test_a_missing_server_is_named_with_its_extra():
-    code = WITHOUT.format(missing={"uvicorn"}) + "from gsa.cli import main\nassert main(['explore']) == 2"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and 'uvicorn is not installed: pip install "gsa-nets[explore]"' in done.stderr
+def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):
+    for asked_for, told in (
+        (["--save", "page.html", "--checkpoint", "digits_gsa"], "leave one of them out"),
+        (["--port", "70000"], "from 0 to 65535"),
+    ):
+        assert main(["explore", *asked_for]) == 2 and told in capsys.readouterr().err
+    monkeypatch.delitem(sys.modules, "gsa.explore.server")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["explore"]) == 2
+    assert 'uvicorn is not installed: pip install "gsa-nets[explore]"' in capsys.readouterr().err

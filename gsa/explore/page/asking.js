@@ -20,7 +20,7 @@ async function askPart(name) {
   const panel = byId(`panel-${name}`);
   panel.setAttribute("aria-busy", "true");
   try {
-    return await unpackAll({ part: await (await askServer(`/part/${name}`)).json() }).then(({ part }) => part);
+    return await unpackAll(await (await askServer(`/part/${name}`)).json());
   } catch (error) {
     trouble(error);
     throw error;
@@ -81,7 +81,7 @@ function fromServer(data, network) {
     while (next) {
       const question = next;
       next = undefined;
-      await ask(question.state).then(() => (trouble(), say(question)), trouble);
+      await ask(question.state).then(() => say(question), trouble);
     }
     busy = false;
     clearTimeout(resting);
@@ -102,6 +102,7 @@ function fromServer(data, network) {
   }
 
   return (state, tell) => {
+    trouble();
     last = { state: { ...state }, tell, number: ++asked };
     clearTimeout(resting);
     if (keyOf(state) !== kept) [known, kept] = [new Map(), keyOf(state)];
