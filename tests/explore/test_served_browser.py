@@ -141,18 +141,18 @@ def test_controls_and_tabs_work_as_on_the_page_without_a_server(opened):
 
 
 def test_two_people_do_not_disturb_each_other(opened):
-    first, second = opened(), opened()
+    first, second, alone = opened(), opened(), opened()
+    goes_to(alone, 10, 50)
     draw(second, (0.5, 0.2), (0.5, 0.8))
     shows(second, "your picture")
-    alone = seen(first, "#lifted"), seen(first, "#bars")
     for step in range(1, 9):
         slide(first, "#angle", step)
         slide(second, "#angle", 72 - step)
-    first.wait_for_selector('body[data-drawn="40°"]')
-    second.wait_for_selector('body[data-drawn="320°"]')
-    goes_to(first, 0, 0)
-    assert (seen(first, "#lifted"), seen(first, "#bars")) == alone and subject(first) == "the digit 2 at 0°"
-    assert subject(second) == "your picture at 320°"
+    goes_to(first, 10, 50)
+    goes_to(second, 10, 50)
+    for view in ("#lifted", "#bars"):
+        assert seen(first, view) == seen(alone, view) != seen(second, view)
+    assert subject(first) == "the digit 2 at 50°" and subject(second) == "your picture at 50°"
 
 
 def test_an_older_answer_never_covers_a_newer_one(opened):
