@@ -3,6 +3,7 @@
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
 gsa check NETWORK [--group GROUP | --shift DOWN,RIGHT] [--backward] [--input C,H,W]
+gsa explore [--checkpoint RUN] [--port PORT] [--open] [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
 gsa dashboard ENTITY/PROJECT
@@ -85,13 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
-    explore.add_argument("--save", type=Path, required=True, metavar="PAGE", help="the HTML file that is written")
-    explore.add_argument(
-        "--model", action="append", default=[], metavar="NETWORK",
-        help="layer by layer on the page too: what gsa check takes; may be said again",
-    )  # fmt: skip
-    explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for it, as of gsa check")
-    explore.add_argument("--group", help="whose elements it is measured under (default: its own, or R4)")
+    _add_explore(explore)
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
     export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
     export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
@@ -103,3 +98,22 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--checkpoint", type=Path, required=True, help=trained)
     check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
     return parser
+
+
+def _add_explore(explore: argparse.ArgumentParser) -> None:
+    explore.add_argument(
+        "--checkpoint", type=Path, action="append", default=[],
+        help="to be chosen on the served page, first: what gsa predict takes; may be said again",
+    )  # fmt: skip
+    explore.add_argument(
+        "--save", type=Path, metavar="PAGE", help="write the page as one HTML file that needs no server, and end"
+    )
+    explore.add_argument("--port", type=int, default=0, help="that the page is served at (default: one that is free)")
+    explore.add_argument("--host", default="127.0.0.1", help="address of this machine that it is served at")
+    explore.add_argument("--open", action="store_true", help="open it in the browser, too")
+    explore.add_argument(
+        "--model", action="append", default=[], metavar="NETWORK",
+        help="layer by layer on the page too: what gsa check takes; may be said again",
+    )  # fmt: skip
+    explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for it, as of gsa check")
+    explore.add_argument("--group", help="whose elements it is measured under (default: its own, or R4)")

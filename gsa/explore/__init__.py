@@ -1,4 +1,4 @@
-"""Symmetry to be seen and played with: one page that needs no server."""
+"""Symmetry to be seen and played with: one page, saved without a server, or served by `gsa.explore.server`."""
 
 from gsa.explore._page import page
 from gsa.explore._turning import turning

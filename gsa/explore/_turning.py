@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gsa.explore._looking import looking
+from gsa.explore._looking import attended, looking
 from gsa.explore._packed import packed
 from gsa.explore._strokes import drawn
 from gsa.groups import group
@@ -15,9 +15,9 @@ from gsa.models import Network
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
-__all__ = ["turning"]
+__all__ = ["SHIFTS", "lifted_feature", "turning"]
 
-_SHIFTS = (-2, -1, 0, 1, 2)  # in pixels, down as to the right
+SHIFTS = (-2, -1, 0, 1, 2)  # in pixels, down as to the right
 _MARGIN = 2
 _CHANNELS = 2  # of the lifted feature
 
@@ -56,20 +56,23 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
         )
     turned = torch.cat([_turned(drawn(digit, known.image_size), steps) for digit in digits])
     pictures = _shifted(turned, steps)
-    axes = (len(digits), 2, len(_SHIFTS), len(_SHIFTS), steps)
-    logits, layers = looking(network, known.normalise(pictures), axes)
+    axes = (len(digits), 2, len(SHIFTS), len(SHIFTS), steps)
+    logits, contents, side = attended(network, known.normalise(pictures))
+    layers = looking(network, known.normalise(pictures[:1]), contents.unflatten(0, axes), side)
     with torch.no_grad():
         others = _batches(plain.network, plain.pictures.normalise(pictures))
         wide = F.pad(turned, [_MARGIN] * 4)
-        lifted = _batches(lambda x: _lifted(network, x), known.normalise(wide)).unflatten(0, (len(digits), 2, steps))
-        _check_windows(lifted, _lifted(network, known.normalise(pictures[:1])))
+        lifted = _batches(lambda x: lifted_feature(network, x), known.normalise(wide)).unflatten(
+            0, (len(digits), 2, steps)
+        )
+        _check_windows(lifted, lifted_feature(network, known.normalise(pictures[:1])))
     channels = lifted.std((0, 1, 2, 4, 5, 6)).argsort(descending=True)[:_CHANNELS].sort().values
     both = torch.stack((logits, others)).unflatten(1, axes)
     return {
         "group": network.group.name,
         "poses": [network.group.describe(h) for h in range(network.group.order)],
         "digits": list(digits),
-        "shifts": list(_SHIFTS),
+        "shifts": list(SHIFTS),
         "angles": [360 * step / steps for step in range(steps)],
         "classes": list(known.classes),
         "channels": channels.tolist(),
@@ -90,7 +93,7 @@ def _turned(picture: Tensor, steps: int) -> Tensor:
 
 def _shifted(turned: Tensor, steps: int) -> Tensor:
     """[digits · 2 · steps, 1, H, W] → [digits · 2 · shifts · shifts · steps, 1, H, W], down and to the right."""
-    rows = [[F.pad(turned, (right, -right, down, -down)) for right in _SHIFTS] for down in _SHIFTS]
+    rows = [[F.pad(turned, (right, -right, down, -down)) for right in SHIFTS] for down in SHIFTS]
     shifted = torch.stack([torch.stack(row) for row in rows]).unflatten(2, (-1, steps))
     return shifted.permute(2, 0, 1, 3, 4, 5, 6).flatten(0, 3)
 
@@ -98,7 +101,7 @@ def _shifted(turned: Tensor, steps: int) -> Tensor:
 def _check_windows(lifted: Tensor, expected: Tensor) -> None:
     """That the lifted feature of a shifted picture is a window of that with a margin."""
     side = expected.shape[-1]
-    start = _MARGIN - _SHIFTS[0]
+    start = _MARGIN - SHIFTS[0]
     window = lifted[0, 0, 0, ..., start : start + side, start : start + side]
     if window.shape != expected.shape[1:] or (window - expected[0]).abs().max() > 1e-4 * expected.abs().max():
         raise ValueError("the page shows networks whose lifting sees no border and keeps all pixels, as digits_gsa's")
@@ -108,13 +111,14 @@ def _batches(function: Callable[[Tensor], Tensor], inputs: Tensor, size: int = 2
     return torch.cat([function(batch) for batch in inputs.split(size)])
 
 
-def _lifted(network: Any, inputs: Tensor) -> Tensor:
+def lifted_feature(network: Any, inputs: Tensor) -> Tensor:
+    """What attention along the group is given first: [B, 1, H, W] → [B, C, poses, H′, W′]."""
     return network.lifted(network.stem_pool(network.lifting(inputs)))
 
 
 def _changes(logits: Tensor) -> Tensor:
     """Relative change of the logits, [networks, digits, 2, shifts, shifts, steps, K], against the digit as drawn."""
-    still = _SHIFTS.index(0)
+    still = SHIFTS.index(0)
     start = logits[:, :, 0, still, still, 0][:, :, None, None, None, None].double()
     return ((logits.double() - start).norm(dim=-1) / start.norm(dim=-1)).float()
 

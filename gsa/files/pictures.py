@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy
 from PIL import Image, UnidentifiedImageError
@@ -16,11 +17,11 @@ MOST_BYTES = 1_000_000_000  # of a file
 _SAMPLE_FORMAT = 339  # a tag of TIFF files: (2,) are signed numbers
 
 
-def read_picture(path: str | os.PathLike, mode: str, size: int) -> Image.Image:
+def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:
     """The centre of a picture, of an animation the first frame: the shorter side is scaled to `size`, the rest cut off.
 
     Args:
-        path: a PNG, JPEG, TIFF, BMP, WebP or GIF file.
+        path: a PNG, JPEG, TIFF, BMP, WebP or GIF file, or one that is open or in memory.
         mode: of the picture that comes out, "L" or "RGB". Whole numbers of 16 or 32 bits come out on the scale of 8,
             white as white; floating ones are taken as they are, from 0 to 1. Transparency is left out.
         size: its side in pixels.
@@ -29,8 +30,10 @@ def read_picture(path: str | os.PathLike, mode: str, size: int) -> Image.Image:
         ValueError: anything else, floating numbers outside [0, 1], or a picture that is too large, which is looked at
             before anything is decoded.
     """
+    name = str(path) if isinstance(path, str | os.PathLike) else "the file"
     try:
-        _check_file(Path(path))
+        if isinstance(path, str | os.PathLike):
+            _check_file(Path(path))
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             _check_pixels(*opened.size, size)
             return _centre(_eight_bits(opened).convert(mode), size)
@@ -38,7 +41,7 @@ def read_picture(path: str | os.PathLike, mode: str, size: int) -> Image.Image:
         reason = f"it is not a whole file of {', '.join(FORMATS)}"
         if not isinstance(error, UnidentifiedImageError):
             reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(printable(f"{path} cannot be read as a picture: {reason}")) from error
+        raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
 
 
 def _check_file(path: Path) -> None:

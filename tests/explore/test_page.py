@@ -154,5 +154,5 @@ def test_help_needs_no_torch_and_the_page_needs_the_core_alone():
 
 def test_the_parts_of_the_page_are_small():
     parts = [path for path in _page.files("gsa.explore").joinpath("page").iterdir() if path.suffix == ".js"]
-    assert {path.name for path in parts} == set(_page._SCRIPTS)
+    assert {path.name for path in parts} == {*_page._SCRIPTS, *_page._LIVE}
     assert all(len(path.read_text().splitlines()) <= 300 for path in parts)

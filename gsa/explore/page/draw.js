@@ -84,7 +84,9 @@ function chart(svg, { lines, xs, ticks, marks, here, label, log = false }) {
   const [low, high] = [marks[0], marks.at(-1)].map(([value]) => scale(value));
   const x = (value) => left + ((right - left) * (value - xs[0])) / (xs.at(-1) - xs[0]);
   const y = (value) => bottom - ((bottom - top) * (scale(value) - low)) / (high - low);
-  const path = (values) => values.map((value, i) => `${i ? "L" : "M"}${x(xs[i]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  const point = (value, i, values) =>
+    value === undefined ? "" : `${i && values[i - 1] !== undefined ? "L" : "M"}${x(xs[i]).toFixed(1)} ${y(value).toFixed(1)}`;
+  const path = (values) => values.map(point).join(""); // with gaps, where a value is not known
   const grid = marks.map(
     ([value, text]) =>
       `<line class="axis" x1="${left}" x2="${right}" y1="${y(value)}" y2="${y(value)}"/>` +

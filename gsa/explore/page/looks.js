@@ -32,13 +32,15 @@ function startLooking(data, state, again) {
     move(state.pixel[0] + step[0], state.pixel[1] + step[1]);
   });
 
-  return ({ where, picture, side }) => {
-    const { attention, encoding, cell } = layer();
+  return ({ picture, attention: byContent }) => {
+    const { side } = data;
+    const { attention, encoding, cell, map } = layer();
     const [head, pose] = [Number(byId("head").value), Number(byId("pose").value)];
-    const free = attention.shape.length === 4; // by position: the same in every state, for every pixel
-    const weights = free ? at(attention, head, pose) : at(attention, ...where, head, pose);
+    const free = byId("layer").value === "0"; // by position: the same in every state, for every pixel
+    const weights = free ? at(attention, head, pose) : byContent(head, pose);
     const reach = attention.shape.at(-1);
-    const [row, column] = free ? state.pixel.map((place) => place + 0.5) : [side / 2, side / 2];
+    const middle = (side + (map % 2 ? 0 : cell)) / 2; // of the pixel in the middle, or after it
+    const [row, column] = free ? state.pixel.map((place) => place + 0.5) : [middle, middle];
     paint(view.canvas, picture, side, grey, "");
     drawLooks(view.canvas, { weights, reach, cell, row, column, side, zoom, picture });
     const best = weights.indexOf(Math.max(...weights));
@@ -47,7 +49,7 @@ function startLooking(data, state, again) {
     const label = `head ${head} in pose ${data.poses[pose]} looks most at ${goal}, with ${percent(Math.max(...weights) / sum)}`;
     view.canvas.setAttribute("aria-label", `${label}; ${free ? "arrow keys move the pixel" : "the pixel in the middle"}`);
     view.canvas.dataset.weights = weights.map((weight) => weight.toFixed(3)).join(" ");
-    view.line.textContent = free ? `pixel in row ${state.pixel[0]}, column ${state.pixel[1]}` : "the one pixel of the last map";
+    view.line.textContent = free ? `pixel in row ${state.pixel[0]}, column ${state.pixel[1]}` : map > 1 ? "the middle of the last map" : "the one pixel of the last map";
     tiles.forEach(({ canvas }, h) => {
       const scores = at(encoding, head, h);
       const least = Math.min(...data.poses.flatMap((_, other) => at(encoding, head, other)));

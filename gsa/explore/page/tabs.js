@@ -1,6 +1,6 @@
-// One tab at a time; arrow keys, Home and End go from tab to tab.
+// One tab at a time; arrow keys, Home and End go from tab to tab. `open` is called with the name of the chosen one.
 
-function startTabs() {
+function startTabs(open) {
   const tabs = [...document.querySelectorAll("[role=tab]")];
   const choose = (chosen) => {
     for (const tab of tabs) {
@@ -8,6 +8,7 @@ function startTabs() {
       tab.setAttribute("aria-selected", String(on));
       tab.tabIndex = on ? 0 : -1;
       byId(tab.getAttribute("aria-controls")).hidden = !on;
+      if (on) open(tab.id.replace("tab-", ""));
     }
   };
   tabs.forEach((tab, i) => {
@@ -25,12 +26,18 @@ function startTabs() {
 
 (async () => {
   const data = await unpackAll(JSON.parse(byId("data").textContent));
-  startTabs();
-  startTurn(data.turn, data.names);
-  startWords(data.words);
-  startOrders(data.weights.reordered);
-  startStarts(data.weights.starts);
-  startBiases(data.weights.biases);
-  startLayers(data.layers);
+  const starts = {
+    words: startWords,
+    weights: ({ reordered, starts, biases }) => (startOrders(reordered), startStarts(starts), startBiases(biases)),
+    layers: startLayers,
+  };
+  const begin = async (name) => {
+    const start = starts[name];
+    delete starts[name];
+    if (start) start(data[name] ?? (await askPart(name)));
+  };
+  startTabs(begin);
+  startTurn(data.turn, data.names, data.offered);
+  if (!data.turn.live) Object.keys(starts).forEach(begin);
   document.body.dataset.ready = "yes";
 })();

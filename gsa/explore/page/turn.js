@@ -2,27 +2,31 @@
 
 const RED = 1e-3; // a change of the logits that is called broken
 
-function startTurn(data, names) {
+function startTurn(data, names, offered = names) {
   const middle = data.shifts.indexOf(0);
   const state = { digit: 0, mirror: 0, down: middle, right: middle, angle: 0, pixel: [5, 5] };
-  data.names = [`${names[0]} (${data.group})`, `${names[1]} (Z2)`];
-  data.side = data.picture.shape.at(-1) - 2 * data.shifts.at(-1);
-  const where = () => [state.digit, state.mirror, state.down, state.right, state.angle];
-  const plane = () => [state.digit, state.mirror, state.angle]; // of what is kept once for all shifts
+  data.names = names.map((name, i) => `${name} (${i ? "Z2" : data.group})`);
+  const network = offered.indexOf(names[0]);
+  const source = data.live ? fromServer(data, network) : fromTable(data);
   const parts = [startLifted(data), startLooking(data, state, () => show()), startCurve(data), startBars(data)];
   names.forEach((name, i) => (byId(["name", "twin"][i]).textContent = name));
+  byId("beside").hidden = names.length === 1;
+  byId("alike").hidden = data.live && names.join() !== "digits_gsa,digits_gsa_z2";
   byId("group").textContent = data.group;
   byId("count").textContent = data.poses.length;
   ["own", "plain"].forEach((which, i) => {
-    byId(`error-${which}`).firstElementChild.textContent = data.names[i];
-    document.querySelector(`.key.${which}`).textContent = i ? `${data.names[i]}, dashed` : data.names[i];
+    const [card, key] = [byId(`error-${which}`), document.querySelector(`.key.${which}`)];
+    card.hidden = key.hidden = i >= names.length;
+    if (card.hidden) return;
+    card.firstElementChild.textContent = data.names[i];
+    key.textContent = i ? `${data.names[i]}, dashed` : data.names[i];
   });
 
   function set(changes) {
     Object.assign(state, changes);
     show();
   }
-  const pressDigit = choices(byId("digits"), data.digits, (digit) => set({ digit }));
+  const pressDigit = choices(byId("digits"), data.digits, (digit) => set({ digit, pixels: undefined }));
   const steps = data.angles.length;
   const pressQuarter = choices(byId("quarters"), ["0°", "90°", "180°", "270°"], (i) => set({ angle: (i * steps) / 4 }));
   const angle = byId("angle");
@@ -33,6 +37,10 @@ function startTurn(data, names) {
     byId(axis).addEventListener("input", (event) => set({ [axis]: Number(event.target.value) }));
   }
   byId("mirror").addEventListener("change", (event) => set({ mirror: Number(event.target.checked) }));
+  if (data.live) {
+    let taken = 0;
+    startOwn(network, offered, (pixels) => set(pixels ? { digit: -1, picture: ++taken, pixels } : { digit: 0, pixels }));
+  }
 
   function show() {
     const degrees = `${data.angles[state.angle]}°`;
@@ -47,39 +55,39 @@ function startTurn(data, names) {
     }
     pressDigit(state.digit);
     pressQuarter((4 * state.angle) / steps);
-    const errors = [0, 1].map((net) => at(data.errors, net, ...where())[0]);
-    ["error-own", "error-plain"].forEach((id, i) => {
-      byId(id).lastElementChild.textContent = small(errors[i]);
-      byId(id).classList.toggle("bad", errors[i] > RED);
+    source(state, draw);
+  }
+
+  // All that was computed of a state; of its curves alone, where only they have changed.
+  function draw(now, curvesOnly = false) {
+    now.degrees = `${data.angles[now.state.angle]}°`;
+    if (curvesOnly) return parts[2](now);
+    ["error-own", "error-plain"].slice(0, names.length).forEach((id, i) => {
+      byId(id).lastElementChild.textContent = small(now.errors[i]);
+      byId(id).classList.toggle("bad", now.errors[i] > RED);
     });
-    byId("told").textContent = told(data, state, errors);
-    const picture = windowed(data, at(data.picture, ...plane()), state);
-    parts.forEach((part) => part({ where: where(), plane: plane(), state, picture, side: data.side, degrees }));
+    byId("told").textContent = told(data, now);
+    parts.forEach((part) => part(now));
+    document.body.dataset.drawn = now.degrees;
   }
   show();
 }
 
-// Of a square with a margin, what is in the picture when it is shifted.
-function windowed(data, values, state) {
-  const wide = Math.sqrt(values.length);
-  const margin = data.shifts.at(-1);
-  const [top, left] = [margin - data.shifts[state.down], margin - data.shifts[state.right]];
-  const rows = Array.from({ length: wide - 2 * margin }, (_, i) => (top + i) * wide + left);
-  return rows.flatMap((start) => values.slice(start, start + rows.length));
-}
-
 const isShifted = (data, state) => Boolean(data.shifts[state.down] || data.shifts[state.right]);
 
-function told(data, state, [own, plain]) {
-  const measured = `The logits change by ${small(own)} (${data.group}) and ${small(plain)} (Z2).`;
-  const still = !state.mirror && !isShifted(data, state);
-  const exact = data.angles[state.angle] in data.feature_errors[state.digit];
-  if (still && state.angle === 0) return `${measured} This is the digit as it was drawn.`;
-  if (still && exact) return `${measured} A turn by ${data.angles[state.angle]}° is in ${data.group}: exact to rounding.`;
+function told(data, { state, subject, errors, moved }) {
+  const angle = data.angles[state.angle];
+  const changes = errors.map((error, i) => `${small(error)} (${i ? "Z2" : data.group})`);
+  const measured = `The logits change by ${changes.join(" and ")}.`;
+  const shifted = isShifted(data, state);
+  if (!shifted && !state.mirror && angle === 0) return `${measured} This is ${data.live ? subject : "the digit"} as it was drawn.`;
+  const move = state.mirror ? `A mirror and a turn by ${angle}° are` : `A turn by ${angle}° is`;
+  if (moved !== undefined) return `${measured} ${move} in ${data.group}: exact to rounding.`;
   const reasons = [];
-  if (!exact) reasons.push("the angle lies between the pixels, where pictures are sampled");
-  if (state.mirror) reasons.push(`mirrors are not in ${data.group}`);
-  if (isShifted(data, state)) reasons.push("shifts meet the border and the pool, which takes every other pixel");
+  if (angle % 90) reasons.push("the angle lies between the pixels, where pictures are sampled");
+  else if (data.group === "Z2" && angle) reasons.push("turns are not in Z2");
+  if (state.mirror && !data.mirrors) reasons.push(`mirrors are not in ${data.group}`);
+  if (shifted) reasons.push("shifts meet the border and the pool, which takes every other pixel");
   return `${measured} Not exact: ${reasons.join("; ")}.`;
 }
 
@@ -87,25 +95,19 @@ function startLifted(data) {
   const row = byId("lifted");
   const input = tile(row, "picture");
   const tiles = data.poses.map((pose) => tile(row, `pose ${pose}`));
-  const limits = data.channels.map((_, channel) => {
-    const maps = data.digits.flatMap((_, digit) => at(data.lifted, digit, 0, 0, channel));
-    return maps.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  });
   let last;
   const show = (now) => {
     last = now;
     const channel = Number(byId("channel").value);
-    paint(input.canvas, now.picture, now.side, grey, `the digit ${data.digits[now.state.digit]} at ${now.degrees}`);
+    paint(input.canvas, now.picture, data.side, grey, `${now.subject} at ${now.degrees}`);
     tiles.forEach(({ canvas }, pose) => {
-      const map = windowed(data, at(data.lifted, ...now.plane, channel, pose), now.state);
+      const map = now.lifted(channel, pose);
       const label = `lifted feature, channel ${data.channels[channel]}, pose ${data.poses[pose]}`;
-      paint(canvas, map, Math.sqrt(map.length), (value) => signed(value / limits[channel]), label);
+      paint(canvas, map, Math.sqrt(map.length), (value) => signed(value / now.limits[channel]), label);
     });
-    const error = data.feature_errors[now.state.digit][data.angles[now.state.angle]];
-    const still = !now.state.mirror && !isShifted(data, now.state);
     byId("moved").textContent =
-      still && error !== undefined
-        ? `The maps at 0°, turned by ${now.degrees} and moved to their new poses, differ from these by ${small(error)} (all channels).`
+      now.moved !== undefined
+        ? `The maps at 0°, turned by ${now.degrees} and moved to their new poses, differ from these by ${small(now.moved)} (all channels).`
         : "At a quarter turn without mirror and shift, the maps are compared with those at 0°, turned and moved on.";
   };
   options(byId("channel"), data.channels.map(String), () => show(last));
@@ -113,19 +115,15 @@ function startLifted(data) {
 }
 
 function startCurve(data) {
-  const around = [...data.angles.keys(), 0];
-  return ({ state, degrees }) => {
-    const truth = data.classes.indexOf(data.digits[state.digit]);
-    const place = [state.digit, state.mirror, state.down, state.right];
-    const curves = [0, 1].map((net) => around.map((step) => at(data.probabilities, net, ...place, step)[truth]));
+  return ({ state, degrees, truth, curves }) => {
     const now = curves.map((values, net) => `${percent(values[state.angle])} with ${data.names[net]}`);
     chart(byId("curve"), {
-      lines: [["own", curves[0]], ["plain", curves[1]]],
+      lines: curves.map((values, net) => [["own", "plain"][net], [...values, values[0]]]),
       xs: [...data.angles, 360],
       ticks: [0, 90, 180, 270, 360].map((angle) => [angle, `${angle}°`]),
       marks: [[0, "0"], [0.5, "0.5"], [1, "1"]],
       here: data.angles[state.angle],
-      label: `Probability of the digit ${data.digits[state.digit]} at ${degrees}: ${now.join(", ")}`,
+      label: `Probability of the digit ${data.classes[truth]} at ${degrees}: ${now.join(", ")}`,
     });
   };
 }
@@ -143,9 +141,9 @@ function startBars(data) {
     byId("bars").append(list);
     return rows;
   });
-  return ({ where }) =>
+  return ({ probabilities }) =>
     lists.forEach((rows, net) =>
-      at(data.probabilities, net, ...where).forEach((value, i) => {
+      probabilities[net].forEach((value, i) => {
         rows[i].bar.style.width = `${100 * value}%`;
         rows[i].number.textContent = percent(value);
       }),

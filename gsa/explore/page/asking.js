@@ -1,0 +1,118 @@
+// Where states come from on a page with a server: it is asked, one question at a time, and its answers are kept.
+
+const REST = 300; // ms without a question, after which the other angles are asked for
+
+async function askServer(address, content) {
+  const answer = await fetch(address, content === undefined ? {} : { method: "POST", body: content }).catch(() => {
+    throw new Error("The server does not answer: is gsa explore still running?");
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer;
+}
+
+// What is wrong, in words; nothing when all is well.
+function trouble(error) {
+  byId("trouble").textContent = error ? error.message : "";
+}
+
+// The data of a tab, when it is first looked at.
+async function askPart(name) {
+  const panel = byId(`panel-${name}`);
+  panel.setAttribute("aria-busy", "true");
+  try {
+    return await unpackAll(await (await askServer(`/part/${name}`)).json());
+  } catch (error) {
+    trouble(error);
+    throw error;
+  } finally {
+    panel.removeAttribute("aria-busy");
+  }
+}
+
+// As `fromTable`. Answers to older questions are told until a newer one has been told, and while nothing but the angle
+// has changed; `tell` is called again, with true, when more is known of the curves.
+function fromServer(data, network) {
+  data.side = data.picture.shape.at(-1);
+  let known = new Map(); // angles → answers, of one picture, mirrored or not, at one place
+  let kept = "";
+  let last, next, resting;
+  let [asked, told, busy] = [0, 0, false];
+  const pixels = (state) => state.pixels ?? Uint8Array.from(at(data.picture, state.digit));
+  const keyOf = (state) => [state.digit, state.picture, state.mirror, state.down, state.right].join();
+
+  async function ask(state) {
+    const { mirror, down, right, angle } = state;
+    const query = new URLSearchParams({ network, mirror, down, right, angle });
+    const answer = await unpackAll(await (await askServer(`/state?${query}`, pixels(state))).json());
+    if (keyOf(state) === kept) known.set(angle, answer);
+  }
+
+  function say(question, curvesOnly = false) {
+    const { state, tell, number } = question;
+    const answer = known.get(state.angle);
+    if (!answer || keyOf(state) !== kept || number < told) return;
+    told = number;
+    tell(shown(state, answer), curvesOnly);
+  }
+
+  function shown(state, answer) {
+    const digit = data.digits[state.digit];
+    const likeliest = answer.start[0].indexOf(Math.max(...answer.start[0]));
+    const truth = digit === undefined ? likeliest : data.classes.indexOf(digit);
+    const chance = (net) => data.angles.map((_, angle) => known.get(angle)?.probabilities[net][truth]);
+    return {
+      state,
+      subject: digit === undefined ? "your picture" : `the digit ${digit}`,
+      truth,
+      limits: answer.limits,
+      picture: at(answer.picture),
+      lifted: (channel, pose) => at(answer.lifted, channel, pose),
+      attention: (head, pose) => at(answer.attention, head, pose),
+      errors: answer.errors,
+      probabilities: answer.probabilities,
+      curves: data.names.map((_, net) => chance(net)),
+      moved: answer.moved ?? undefined,
+    };
+  }
+
+  async function work() {
+    if (busy) return;
+    busy = true;
+    while (next) {
+      const question = next;
+      next = undefined;
+      await ask(question.state).then(() => say(question), trouble);
+    }
+    busy = false;
+    clearTimeout(resting);
+    resting = setTimeout(fill, REST);
+  }
+
+  // The other angles, for the curves, while nobody asks.
+  async function fill() {
+    const angle = data.angles.findIndex((_, angle) => !known.has(angle));
+    if (busy || next || angle < 0) return;
+    busy = true;
+    const done = await ask({ ...last.state, angle }).then(() => true, trouble);
+    busy = false;
+    if (next) return work();
+    if (!done) return;
+    say(last, true);
+    resting = setTimeout(fill);
+  }
+
+  return (state, tell) => {
+    trouble();
+    last = { state: { ...state }, tell, number: ++asked };
+    clearTimeout(resting);
+    if (keyOf(state) !== kept) [known, kept] = [new Map(), keyOf(state)];
+    if (known.has(state.angle)) {
+      next = undefined;
+      say(last);
+      resting = setTimeout(fill, REST);
+      return;
+    }
+    next = last;
+    work();
+  };
+}

@@ -1,0 +1,212 @@
+"""The page that is served, in a real browser: own pictures, other networks, two people at a time, fast enough."""
+
+import io
+import socket
+import threading
+import time
+
+import pytest
+import uvicorn
+from PIL import Image
+
+from gsa.explore.server import application
+from gsa.saved import read
+from tests.explore.test_browser import CHROMIUM, browser, error, playwright, seen, slide
+
+__all__ = ["browser"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's package chromium"),
+]
+NETWORKS = ("digits_gsa", "digits_gsa_z2", "rotmnist_gsa")
+
+
+@pytest.fixture(scope="module")
+def address():
+    bound = socket.create_server(("127.0.0.1", 0))
+    answers = application({name: read(name) for name in NETWORKS})
+    server = uvicorn.Server(uvicorn.Config(answers, log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    thread.start()
+    yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join()
+    bound.close()
+
+
+@pytest.fixture
+def opened(browser, address):
+    """Opens the page, each time for another person; what it complains of fails the test."""
+    complaints, contexts = [], []
+
+    def open_page(network=0):
+        contexts.append(browser.new_context())
+        tab = contexts[-1].new_page()
+        tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.goto(f"{address}?network={network}")
+        tab.wait_for_selector("body[data-drawn]")
+        return tab
+
+    open_page.complaints = complaints
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+def goes_to(page, angle, degrees):
+    slide(page, "#angle", angle)
+    page.wait_for_selector(f'body[data-drawn="{degrees}°"]')
+
+
+def draw(page, *points):
+    box = page.locator("#pad").bounding_box()
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+
+
+def png(picture):
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return {"name": "mine.png", "mimeType": "image/png", "buffer": file.getvalue()}
+
+
+def shows(page, what):
+    page.wait_for_selector(f'#lifted canvas[aria-label^="{what}"] >> nth=0')
+
+
+def subject(page):
+    return page.get_attribute("#lifted canvas", "aria-label")
+
+
+def test_what_is_drawn_is_turned_exactly_and_cleared(opened):
+    page = opened()
+    draw(page, (0.35, 0.25), (0.65, 0.25), (0.45, 0.8))
+    shows(page, "your picture")
+    before = seen(page, "#lifted")
+    goes_to(page, 18, 90)
+    assert error(page, "own") < 1e-5 and error(page, "plain") > 1e-2 and seen(page, "#lifted") != before
+    assert "in R4: exact" in page.inner_text("#told") and "moved to their new poses" in page.inner_text("#moved")
+    page.focus("#clear")
+    page.keyboard.press("Enter")
+    shows(page, "the digit 2")
+
+
+def test_a_file_is_taken_and_what_is_none_gets_a_message(opened):
+    page = opened()
+    page.set_input_files("#file", png(Image.linear_gradient("L")))
+    shows(page, "your picture")
+    shown = seen(page, "#lifted")
+    page.check("#inverted")
+    page.wait_for_timeout(300)
+    assert seen(page, "#lifted") != shown
+    page.set_input_files("#file", {"name": "mine.png", "mimeType": "image/png", "buffer": b"no picture"})
+    page.wait_for_selector("#trouble:not(:empty)")
+    assert "it is not a whole file of PNG" in page.inner_text("#trouble")
+    page.set_input_files("#file", {"name": "mine.png", "mimeType": "image/png", "buffer": bytes(4_000_001)})
+    page.wait_for_selector("#trouble:has-text('at most 4 MB')")
+    goes_to(page, 18, 90)
+    assert error(page, "own") < 1e-5 and subject(page) == "your picture at 90°"
+    assert all("422" in complaint for complaint in opened.complaints) and len(opened.complaints) == 1
+    opened.complaints.clear()
+
+
+def test_controls_and_tabs_work_as_on_the_page_without_a_server(opened):
+    page = opened()
+    for change in (
+        lambda: slide(page, "#angle", 5),
+        lambda: page.check("#mirror"),
+        lambda: slide(page, "#right", 4),
+        lambda: slide(page, "#down", 0),
+        lambda: page.click("#digits button:nth-child(3)"),
+    ):
+        before = {view: seen(page, view) for view in ("#lifted", "#looking", "#bars")}
+        change()
+        page.wait_for_timeout(250)
+        assert not [view for view in before if seen(page, view) == before[view]]
+    for _ in range(60):  # all angles are asked for in time
+        page.wait_for_timeout(250)
+        if (curve := page.get_attribute("#curve path >> nth=1", "d").count("L")) == 72:
+            break
+    assert curve == 72
+    for tab, ready in (("words", "#matrices td"), ("layers", "#layers td"), ("weights", "#permuted td")):
+        page.click(f"#tab-{tab}")
+        page.wait_for_selector(ready)
+    assert page.inner_text("#models button:nth-child(3)") == "rotmnist_gsa"
+
+
+def test_two_people_do_not_disturb_each_other(opened):
+    first, second, alone = opened(), opened(), opened()
+    goes_to(alone, 10, 50)
+    draw(second, (0.5, 0.2), (0.5, 0.8))
+    shows(second, "your picture")
+    for step in range(1, 9):
+        slide(first, "#angle", step)
+        slide(second, "#angle", 72 - step)
+    goes_to(first, 10, 50)
+    goes_to(second, 10, 50)
+    for view in ("#lifted", "#bars"):
+        assert seen(first, view) == seen(alone, view) != seen(second, view)
+    assert subject(first) == "the digit 2 at 50°" and subject(second) == "your picture at 50°"
+
+
+def test_an_older_answer_never_covers_a_newer_one(opened):
+    page = opened()
+    page.wait_for_timeout(100)
+
+    def late(route):
+        if "angle=7" in route.request.url and "angle=70" not in route.request.url:
+            time.sleep(0.3)
+        route.continue_()
+
+    page.route("**/state?*", late)
+    slide(page, "#angle", 7)
+    slide(page, "#angle", 0)  # which is known
+    assert page.get_attribute("body", "data-drawn") == "0°"
+    page.wait_for_timeout(600)
+    assert page.get_attribute("body", "data-drawn") == "0°" and page.inner_text("#angle-told") == "0°"
+
+
+def test_another_network_is_chosen(opened):
+    page = opened()
+    page.select_option("#network", "2")
+    page.wait_for_selector("body[data-drawn] #name:has-text('rotmnist_gsa')")
+    assert not page.is_visible("#error-plain") and not page.is_visible("#beside")
+    goes_to(page, 18, 90)
+    assert error(page, "own") < 1e-5 and page.locator("#lifted canvas").count() == 9
+
+
+@pytest.mark.parametrize("network", [0, 2])
+def test_from_slider_to_picture_takes_less_than_150_ms(opened, network):
+    page = opened(network)
+    times = page.evaluate("""async () => {
+        const times = [], slider = document.getElementById('angle');
+        for (let i = 0; i < 60; i++) {
+            slider.value = 1 + i;
+            const start = performance.now();
+            slider.dispatchEvent(new Event('input'));
+            while (document.body.dataset.drawn !== `${5 * (1 + i)}°`) await new Promise(requestAnimationFrame);
+            await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+            times.push(performance.now() - start);
+        }
+        return times.sort((a, b) => a - b);
+    }""")
+    print(f"{NETWORKS[network]}: median {times[30]:.0f} ms, 95th percentile {times[57]:.0f} ms")
+    assert times[30] < 150
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_is_cut_off(opened, width, scheme):
+    page = opened()
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert playwright and not page.evaluate(
+        "[...document.querySelectorAll('input,select')].filter(e => !e.labels.length).length"
+    )
