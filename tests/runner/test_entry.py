@@ -1,5 +1,6 @@
 """The command builds a run once, and says on one screen what it is about to do."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,14 @@ def test_a_plugin_that_is_missing_names_our_extra(plugin, extra):
 def test_a_sweep_builds_one_network_a_job(tmp_path):
     done = command(tmp_path, "-m", "seed=0,1", "callbacks=quiet", "logger=none", "trainer.enable_progress_bar=false")
     assert done.returncode == 0 and done.stdout.rstrip().endswith("made 2"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks GNU's OpenMP, which torch has on Linux")
+@pytest.mark.parametrize("policy, is_ours", [(None, True), ("ACTIVE", False)])
+def test_threads_that_wait_soon_sleep_unless_told_otherwise(policy, is_ours):
+    """OpenMP reads it when torch is loaded, and can be asked what it has understood."""
+    environment = {name: value for name, value in os.environ.items() if "WAIT" not in name and "SPIN" not in name}
+    environment |= {"OMP_DISPLAY_ENV": "VERBOSE"} | ({"OMP_WAIT_POLICY": policy} if policy else {})
+    command = [sys.executable, str(ROOT / "train.py"), "model.neighbourhood=4"]  # what only a network can refuse
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2 and ("GOMP_SPINCOUNT = '20000'" in done.stderr) == is_ours
