@@ -10,7 +10,7 @@ from torch import Tensor
 from gsa.explore._looking import attended, looking
 from gsa.explore._packed import packed
 from gsa.explore._strokes import drawn
-from gsa.explore._turning import SHIFTS, lifted_feature
+from gsa.explore._turning import SHIFTS, described, lifted_feature
 from gsa.groups import group
 from gsa.models import Network
 from gsa.saved import Saved
@@ -42,15 +42,9 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
     _, contents, side = attended(network, inputs[:1])
     with torch.no_grad():
         lifted = lifted_feature(network, inputs)
-    return {
+    return described(saved, digits, STEPS) | {
         "live": True,
-        "group": network.group.name,
         "mirrors": any(matrix.det() < 0 for matrix in network.group.matrices),
-        "poses": [network.group.describe(h) for h in range(network.group.order)],
-        "digits": list(digits),
-        "shifts": list(SHIFTS),
-        "angles": [360 * step / STEPS for step in range(STEPS)],
-        "classes": list(known.classes),
         "channels": lifted.std((0, 2, 3, 4)).argsort(descending=True)[:_CHANNELS].sort().values.tolist(),
         "picture": packed((255 * pictures[:, 0]).round().to(torch.uint8)),
         "layers": looking(network, inputs, contents[0], side),

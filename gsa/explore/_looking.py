@@ -73,11 +73,6 @@ def _first_and_last(network: Network, inputs: Tensor) -> list[tuple[str, SelfAtt
     return [layers[0], layers[-1]]
 
 
-def _by_content(layer: SelfAttention, features: Tensor) -> Tensor:
-    """Attention of the heads with content: [B, heads, |H|, U, V]."""
-    return _middle(layer.attention(features))[:, layer.positional_heads :]
-
-
 def _middle(maps: Tensor) -> Tensor:
     """Of the pixel in the middle: [B, heads, |H|, H, W, U, V] → [B, heads, |H|, U, V]."""
     return maps[:, :, :, maps.shape[3] // 2, maps.shape[4] // 2].detach()

@@ -15,7 +15,7 @@ from gsa.models import Network
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
-__all__ = ["SHIFTS", "lifted_feature", "turning"]
+__all__ = ["SHIFTS", "described", "lifted_feature", "turning"]
 
 SHIFTS = (-2, -1, 0, 1, 2)  # in pixels, down as to the right
 _MARGIN = 2
@@ -68,13 +68,7 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
         _check_windows(lifted, lifted_feature(network, known.normalise(pictures[:1])))
     channels = lifted.std((0, 1, 2, 4, 5, 6)).argsort(descending=True)[:_CHANNELS].sort().values
     both = torch.stack((logits, others)).unflatten(1, axes)
-    return {
-        "group": network.group.name,
-        "poses": [network.group.describe(h) for h in range(network.group.order)],
-        "digits": list(digits),
-        "shifts": list(SHIFTS),
-        "angles": [360 * step / steps for step in range(steps)],
-        "classes": list(known.classes),
+    return described(saved, digits, steps) | {
         "channels": channels.tolist(),
         "errors": packed(_changes(both)),
         "feature_errors": [_feature_errors(digit, network, steps) for digit in lifted[:, 0]],
@@ -82,6 +76,19 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
         "lifted": packed(lifted[:, :, :, channels], bits=8),
         "probabilities": packed(both.softmax(-1), bits=8),
         "layers": layers,
+    }
+
+
+def described(saved: Saved, digits: Sequence[str], steps: int) -> dict[str, Any]:
+    """Names and axes, as the page shows them."""
+    own = saved.network.group
+    return {
+        "group": own.name,
+        "poses": [own.describe(h) for h in range(own.order)],
+        "digits": list(digits),
+        "shifts": list(SHIFTS),
+        "angles": [360 * step / steps for step in range(steps)],
+        "classes": list(saved.pictures.classes),
     }
 
 

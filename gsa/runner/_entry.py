@@ -43,7 +43,7 @@ def register() -> None:
 def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
-    if "OMP_WAIT_POLICY" not in os.environ:  # torch's threads spin for milliseconds, on cores that others could use
+    if "OMP_WAIT_POLICY" not in os.environ:  # torch's threads spin long, on cores that others could use
         os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for

@@ -62,6 +62,6 @@ def draw_compared_layers(
 
 def _shown(report: LayerReport, depth: int | None) -> dict[str, float]:
     """Layer → error; the whole network stands last, as "output"."""
-    *layers, whole = report.errors
-    errors = {layer: report.worst(layer) for layer in layers if depth is None or layer.count(".") < depth}
+    *layers, whole = report.shown(depth)
+    errors = {layer: report.worst(layer) for layer in layers}
     return {name: max(error, _FLOOR) for name, error in (errors | {"output": report.worst(whole)}).items()}

@@ -220,19 +220,3 @@ def test_nothing_is_cut_off(page, width, scheme):
     for tab in ("#tab-turn", "#tab-words", "#tab-weights", "#tab-layers"):
         page.click(tab)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_from_slider_to_picture_takes_less_than_150_ms(page):
-    times = page.evaluate("""async () => {
-        const times = [], slider = document.getElementById('angle');
-        for (let i = 0; i < 100; i++) {
-            const start = performance.now();
-            slider.value = i % 24;
-            slider.dispatchEvent(new Event('input'));
-            await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-            times.push(performance.now() - start);
-        }
-        return times.sort((a, b) => a - b);
-    }""")
-    print(f"median {times[50]:.0f} ms, 95th percentile {times[95]:.0f} ms")
-    assert times[50] < 150

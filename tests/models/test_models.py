@@ -166,52 +166,6 @@ def test_rivals_keep_exactly_their_own_symmetries(name, float64):
     assert_exactly_its_own_symmetries(network, images[:1])
 
 
-@pytest.mark.parametrize("name, side", [("rotmnist_r4_cnn", 29), ("cifar10_z2_cnn", 30), ("pcam_r4_cnn", 97)])
-def test_rivals_refuse_sizes_that_lose_exactness(name, side):
-    network = gsa.create_model(name).eval()
-    with pytest.raises(ValueError, match="nearest sides that stay exact"):
-        network(torch.rand(1, 1 if "rotmnist" in name else 3, side, side))
-
-
-@pytest.mark.parametrize(
-    "name, options, message",
-    [
-        ("rotmnist_r4_cnn", {"attention": "half"}, "attention must be 'none' or 'full', but got 'half'"),
-        ("rotmnist_alpha_r4_cnn", {"bias": True}, "attentive convolutions have no bias"),
-        ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
-        ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
-        ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
-        (
-            "rotmnist_r4_cnn",
-            {"num_classes": 1.5},
-            "num_classes must be a positive integer, or 0 for no head, but got 1.5",
-        ),
-        ("rotmnist_r4_cnn", {"in_channels": True}, "in_channels must be a positive integer, but got True"),
-        ("rotmnist_alpha_r4_cnn", {"attention_reduction": 0}, "attention_reduction must be a positive integer"),
-        ("rotmnist_alpha_r4_cnn", {"attention_reduction": -1}, "attention_reduction must be a positive integer"),
-        ("cifar10_z2_cnn", {"channels": -3}, "channels must be a positive integer, but got -3"),
-        (
-            "cifar10_z2_cnn",
-            {"num_classes": 2.5},
-            "num_classes must be a positive integer, or 0 for no head, but got 2.5",
-        ),
-        ("pcam_r4_cnn", {"growth": 2.5}, "growth must be a positive integer, but got 2.5"),
-        ("pcam_alpha_f_r4_cnn", {"attention_hidden": 1.5}, "attention_hidden must be a positive integer, but got 1.5"),
-        ("rotmnist_vit", {"patch_size": 0}, "patch_size must be a positive integer, but got 0"),
-        ("rotmnist_vit", {"image_size": -28}, "image_size must be a positive integer, but got -28"),
-        ("rotmnist_vit", {"layers": -1}, "layers must be a positive integer, but got -1"),
-        ("rotmnist_vit", {"num_heads": 0}, "num_heads must be a positive integer, but got 0"),
-        ("rotmnist_vit", {"mlp_channels": 0}, "mlp_channels must be a positive integer, but got 0"),
-        ("rotmnist_vit", {"num_classes": -1}, "num_classes must be a positive integer, or 0 for no head, but got -1"),
-        ("rotmnist_vit", {"patch_size": 5}, "divisible by patch_size, but got 28 and 5"),
-        ("rotmnist_vit", {"num_heads": 5}, "divisible by num_heads, but got 32 and 5"),
-    ],
-)
-def test_rivals_refuse_bad_arguments(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        gsa.create_model(name, **options)
-
-
 @pytest.mark.parametrize("encoding", [name for name, kind in KINDS.items() if "regular" in kind.forms])
 def test_every_encoding_in_a_network(encoding, float64):
     network = gsa.create_model("digits_r4_sa", encoding=encoding, form="regular")
@@ -226,18 +180,6 @@ def test_the_published_pool_of_pcam_loses_exactness(float64):
     assert min(errors[g] for g in (1, 2, 3)) > 1e-6
     with pytest.raises(ValueError, match="96×96 images, and 96 is not such a side; nearest ones that are: 88 or 104"):
         gsa.create_model("pcam_r4_sa", pools=(2, 2, 2, 2))(torch.rand(1, 3, 96, 96))
-
-
-def test_sizes_that_lose_exactness_are_refused_with_the_nearest_that_do_not():
-    network = gsa.create_model("rotmnist_r4_sa")
-    with pytest.raises(
-        ValueError, match="got 28×29 images, and 29 is not such a side; nearest ones that are: 28 or 30"
-    ):
-        network(torch.rand(1, 1, 28, 29))
-    assert gsa.create_model("rotmnist_z2_sa")(torch.rand(1, 1, 28, 29)).shape == (1, 10)  # nothing to lose
-    with pytest.warns(UserWarning, match="stay exact"):
-        gsa.create_model("digits_r4_sa", on_inexact="warn")(torch.rand(2, 1, 17, 17))
-    assert network.side_after(28) == 4 and network.side_after(29) is None
 
 
 def test_images_that_are_not_square(float64):

@@ -80,7 +80,7 @@ struct Layout {
     }
 
    private:
-    // All places of weights, hashed once for all slices; where there are few slices or many places, nothing.
+    // All places of weights, hashed once for all slices; nothing for one slice, or where the places are too many.
     void hash_elements(const Call& call) {
         std::size_t count = 0;
         for (Block& block : blocks) {

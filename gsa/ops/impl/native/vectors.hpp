@@ -67,7 +67,7 @@ inline T sum(Lanes<T> x) {
 }
 
 // exp(x) for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
-// 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: to r⁶, coefficients of the least relative error, 0.9 ulp in all; double: Taylor's, to r¹³.
+// 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: to r⁶, coefficients of the least relative error; double: Taylor's, to r¹³.
 [[gnu::always_inline]] inline Lanes<float> exponential(Lanes<float> x) {
     using V = Lanes<float>;
     const V shifted = x * 1.44269504f + 12582912.0f;
