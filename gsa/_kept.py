@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +15,38 @@ from gsa.files import write_whole
 __all__ = ["kept"]
 
 _PACKAGE = Path(__file__).parent
+_TOLD_BY = ("torch", "lightning")
 
 
-def kept(name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def kept(name: str, make: Callable[[], dict[str, Any]], of: str) -> dict[str, Any]:
     """What `make` returns, from a file where it has been made of the very same sources before.
 
     Args:
         name: of the file in ~/.cache/gsa (or $XDG_CACHE_HOME/gsa).
-        make: a function of the networks in `gsa.models`, plain values under names. It is always called where these are
-            imported already: somebody may have added some.
+        make: plain values under names, told by the module `of`. It is always called where that is imported already:
+            it takes no time then, and somebody may have added to it.
     """
-    if "gsa.models" in sys.modules:
+    if of in sys.modules:
         return make()
     file = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "gsa" / f"{name}.json"
-    of = _digest_of_sources()
+    digest = _digest_of_sources()
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # none yet, or a damaged one
         found = json.loads(file.read_bytes())
-        if found["of"] == of:
+        if found["of"] == digest:
             return found["made"]
     made = make()
     with suppress(OSError):  # made again every time
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps({"of": of, "made": made}).encode())
+        write_whole(file, json.dumps({"of": digest, "made": made}).encode())
     return made
 
 
 def _digest_of_sources() -> str:
+    """Of ours, and of the versions of those that ours are told by."""
     digest = hashlib.sha256()
+    for package in _TOLD_BY:
+        with suppress(PackageNotFoundError):
+            digest.update(f"{package} {version(package)}\n".encode())
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(f"{path.relative_to(_PACKAGE)}\n".encode() + path.read_bytes())
     return digest.hexdigest()

@@ -12,7 +12,7 @@ __all__ = ["run"]
 
 def run(options: Namespace) -> int:
     """Every network, its group and its number of parameters."""
-    networks = kept("networks", _built) if find_spec("torchvision") else _built()
+    networks = kept("networks", _built, "gsa.models") if find_spec("torchvision") else _built()
     for name, facts in networks.items():
         print(f"{name:24s} {facts['group']:4s} {facts['parameters']:>10,} parameters")
     return 0

@@ -41,8 +41,6 @@ from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 __all__ = ["Run", "build", "check", "make_loggers"]
 
 _SILENT = {"lightning.pytorch": logging.ERROR, "gsa.ops": logging.WARNING}
-_COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
-_GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
 @dataclass
@@ -87,17 +85,11 @@ def build(config: DictConfig) -> Run:
         ConfigError: naming the key, or what refused it and why.
     """
     config = config.copy()
-    _refuse_compilation(config)
     if draws_seed := config.seed is None:
         config.seed = torch.seed() % 2**32
     refuse_bad_keys(config)
-    for key in ("in_channels", "num_classes"):
-        if key in config.model:
-            raise ConfigError(f"model.{key} is that of the data and cannot be set")
     if config.ckpt_path == "auto":
         config.ckpt_path = where_it_stands(Path(config.output_dir), config)
-    elif config.ckpt_path is not None and not Path(config.ckpt_path).is_file():
-        raise ConfigError(f"there is no checkpoint at {config.ckpt_path}")
     lightning.seed_everything(config.seed, verbose=False)
     with _silence():
         try:
@@ -107,18 +99,6 @@ def build(config: DictConfig) -> Run:
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
             raise ConfigError(str(error)) from error
     return run
-
-
-def _refuse_compilation(config: DictConfig) -> None:
-    """A mode that there is not, or one that cannot do what else is asked for."""
-    if config.compile not in _COMPILE_MODES:
-        raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {config.compile!r}")
-    together = config.trainer.get("accumulate_grad_batches")
-    if config.compile in _GRAPH_MODES and together not in (1, None):
-        raise ConfigError(
-            f"compile={config.compile} needs trainer.accumulate_grad_batches=1, but got {together}: CUDA graphs write "
-            "the gradients of each batch over those of the last. compile=true accumulates"
-        )
 
 
 def check(config: DictConfig) -> None:

@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._folder import Busy, held, refuse_unwritable
 from gsa.runner._instances import refuse_bad_network
-from gsa.runner._keys import refuse_bad_values
+from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._messages import explained
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._schema import ConfigError
@@ -78,7 +78,7 @@ class RefuseBadConfig(Callback):
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
-            refuse_bad_values(config)
+            refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
             from gsa.runner._resume import finished_report

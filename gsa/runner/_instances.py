@@ -6,7 +6,6 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from gsa.runner._keys import refuse_bad_node
 from gsa.runner._schema import ConfigError
 
 __all__ = ["make", "refuse_bad_network"]
@@ -28,13 +27,12 @@ def refuse_bad_network(config: DictConfig) -> None:
     """Plan a network of ours and allocate nothing: what it refuses is said before the seconds of importing Lightning.
 
     Raises:
-        ConfigError: a key or value of the network that it does not take, or cannot be meant.
+        ConfigError: a keyword or value that the network does not take.
     """
     if OmegaConf.select(config, "model._target_") != "gsa.create_model":
         return
     import torch
 
-    refuse_bad_node("model", OmegaConf.to_container(config.model, resolve=True))
     try:
         with torch.device("meta"):
             make(config.model)

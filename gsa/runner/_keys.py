@@ -1,32 +1,31 @@
 """Every key and value of a configuration is looked at before anything begins."""
 
-import inspect
 import math
-import types
-import typing
+from pathlib import Path
 from typing import Any
 
-from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gsa._nearest import nearest
+from gsa.runner._limits import LIMITS
 from gsa.runner._schema import ConfigError, RunConfig
+from gsa.runner._signatures import signature
 
-__all__ = ["every_key", "flat", "refuse_bad_keys", "refuse_bad_node", "refuse_bad_values"]
+__all__ = ["every_key", "flat", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
+_COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
+_GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
-def refuse_bad_values(config: DictConfig) -> dict[str, Any]:
-    """Look at what can be told without the targets, whose import takes seconds.
-
-    Returns:
-        The plain values.
+def refuse_bad_keys(config: DictConfig) -> None:
+    """Look at every key and value of a composed configuration; no target of configs/ is imported for it.
 
     Raises:
-        ConfigError: a key at the top that nothing reads, a value that is missing, a number that is not finite, or one
-            at the top or of the trainer that no run could mean.
+        ConfigError: a key that nothing reads (with the nearest that something does), a value that is missing, not
+            finite, of another type than its target declares or outside its limits, a `_target_` that does not exist,
+            a file that is not there.
     """
     legal = list(RunConfig.__dataclass_fields__)
     for key in config:
@@ -42,23 +41,13 @@ def refuse_bad_values(config: DictConfig) -> dict[str, Any]:
         _check_finite(key, value)
     _check_top(plain)
     _check_trainer(plain)
-    return plain
-
-
-def refuse_bad_keys(config: DictConfig) -> None:
-    """Look at every key and value of a composed configuration.
-
-    Raises:
-        ConfigError: as `refuse_bad_values`, and: a key that nothing reads (with the nearest that something does), a
-            value of another type than its target declares, a `_target_` that does not exist.
-    """
-    plain = refuse_bad_values(config)
+    _check_compilation(plain)
     for key, value in plain.items():
         if key in ("callbacks", "logger"):
             for name, node in (value or {}).items():
-                refuse_bad_node(f"{key}.{name}", node, needs_target=True)
+                _check_node(f"{key}.{name}", node, needs_target=True)
         else:
-            refuse_bad_node(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
+            _check_node(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
 
 
 def flat(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -86,13 +75,23 @@ def _check_top(plain: dict[str, Any]) -> None:
         raise ConfigError(f"seed must be in [0, 2³²), or null, but got {seed}")
     if ema is not None and not 0 < ema < 1:
         raise ConfigError(f"ema must be a decay between 0 and 1, or null, but got {ema}")
-    weights, tags = plain.get("class_weights"), plain.get("tags", [])  # which older configurations lack
+    smoothing, mixup = plain.get("label_smoothing", 0.0), plain.get("mixup", 0.0)  # which older configurations lack
+    if not 0 <= smoothing < 1:
+        raise ConfigError(f"label_smoothing must be a share in [0, 1), but got {smoothing}")
+    if mixup < 0:
+        raise ConfigError(f"mixup must be the α of a Beta distribution, or 0, but got {mixup}")
+    weights, tags = plain.get("class_weights"), plain.get("tags", [])
     if weights not in (None, "balanced"):
         raise ConfigError(f"class_weights must be balanced, or null, but got {weights!r}")
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ConfigError(f"tags must be a list of words, such as [mine,second], but got {tags!r}")
     if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
         raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
+    for key in ("in_channels", "num_classes"):
+        if key in plain["model"]:
+            raise ConfigError(f"model.{key} is that of the data and cannot be set")
+    if plain["ckpt_path"] not in (None, "auto") and not Path(plain["ckpt_path"]).is_file():
+        raise ConfigError(f"there is no checkpoint at {plain['ckpt_path']}")
     if not plain["train"] and plain["ckpt_path"] in (None, "auto"):
         raise ConfigError(
             f"train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt, but got {plain['ckpt_path']!r}"
@@ -130,6 +129,18 @@ def _check_trainer(plain: dict[str, Any]) -> None:
         )
 
 
+def _check_compilation(plain: dict[str, Any]) -> None:
+    """A mode that there is not, or one that cannot do what else is asked for."""
+    mode, together = plain["compile"], plain["trainer"].get("accumulate_grad_batches")
+    if mode not in _COMPILE_MODES:
+        raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {mode!r}")
+    if mode in _GRAPH_MODES and together not in (1, None):
+        raise ConfigError(
+            f"compile={mode} needs trainer.accumulate_grad_batches=1, but got {together}: CUDA graphs write the "
+            "gradients of each batch over those of the last. compile=true accumulates"
+        )
+
+
 def _check_finite(where: str, value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{where} must be a finite number, but got {value}")
@@ -141,68 +152,36 @@ def _check_finite(where: str, value: Any) -> None:
             _check_finite(f"{where}[{index}]", inner)
 
 
-def refuse_bad_node(where: str, value: Any, needs_target: bool = False) -> None:
-    """Look at the keys and values below a key, against the signatures of their targets.
-
-    Raises:
-        ConfigError: as `refuse_bad_keys`.
-    """
+def _check_node(where: str, value: Any, needs_target: bool = False) -> None:
+    """Keys and values below a key, against the signatures of their targets."""
     if needs_target and not (isinstance(value, dict) and "_target_" in value):
         raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
     if isinstance(value, dict):
         if "_target_" in value:
             _check_arguments(where, value)
         for key, inner in value.items():
-            refuse_bad_node(f"{where}.{key}", inner)
+            _check_node(f"{where}.{key}", inner)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            refuse_bad_node(f"{where}[{index}]", inner)
+            _check_node(f"{where}[{index}]", inner)
 
 
 def _check_arguments(where: str, node: dict) -> None:
-    """Keys and values of a node against the signature of its target."""
+    """Keys and values of a node against the signature and the limits of its target."""
     try:
-        target = get_object(node["_target_"])
+        of = signature(node["_target_"])
     except Exception as error:
         raise ConfigError(f"{where}._target_: {node['_target_']} cannot be imported ({error})") from error
-    parameters = inspect.signature(target).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    limits = LIMITS.get(node["_target_"], {})
     for key, value in node.items():
         if key in _HYDRA_KEYS:
             continue
-        if key not in parameters and not open_ended:
+        if key not in of.parameters and not of.open:
             raise ConfigError(
-                f"unknown key '{where}.{key}'{nearest(key, parameters)}; {node['_target_']} takes "
-                f"{', '.join(parameters) or 'no arguments'}"
+                f"unknown key '{where}.{key}'{nearest(key, of.parameters)}; {node['_target_']} takes "
+                f"{', '.join(of.parameters) or 'no arguments'}"
             )
-        annotation = parameters[key].annotation if key in parameters else Any
-        if not isinstance(annotation, str) and not _fits(value, annotation):
-            raise ConfigError(f"{where}.{key} must be {_in_words(annotation)}, but got {value!r}")
-
-
-def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a plain value may be passed for an annotation; those that cannot be told pass."""
-    origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, option) for option in typing.get_args(annotation))
-    if origin is typing.Literal:
-        return value in typing.get_args(annotation)
-    if annotation is None:
-        return value is None
-    kind = origin or annotation
-    if not isinstance(kind, type) or kind in (Any, inspect.Parameter.empty) or isinstance(value, dict):
-        return True
-    if isinstance(value, bool):
-        return kind in (bool, object)
-    try:
-        return isinstance(value, kind) or (kind is float and isinstance(value, int))
-    except TypeError:  # a protocol that is not checked at run time
-        return True
-
-
-def _in_words(annotation: Any) -> str:
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(_in_words(option) for option in typing.get_args(annotation)))
-    if typing.get_origin(annotation) is typing.Literal:
-        return " or ".join(repr(option) for option in typing.get_args(annotation))
-    return "None" if annotation is type(None) else getattr(annotation, "__name__", str(annotation))
+        if key in of.parameters and not of.parameters[key].takes(value):
+            raise ConfigError(f"{where}.{key} must be {of.parameters[key].words}, but got {value!r}")
+        if key in limits and value is not None and not limits[key].holds(value):
+            raise ConfigError(f"{where}.{key} {limits[key].rule}, but got {value!r}")

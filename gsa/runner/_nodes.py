@@ -18,7 +18,7 @@ def with_network(arguments: Sequence[str]) -> list[str]:
     chosen = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     network = f"{chosen.get('data')}_gsa"
     named = "model" in chosen or any(key.startswith("experiment") for key in chosen)
-    if named or network not in kept("presets", _presets):
+    if named or network not in kept("presets", _presets, "gsa.models"):
         return list(arguments)
     place = arguments.index(f"data={chosen['data']}") + 1  # options may stand after it, which end the choices
     return [*arguments[:place], f"model={network}", *arguments[place:]]
@@ -39,7 +39,7 @@ def store_presets() -> None:
     before the recipe, so that a recipe may set some of them.
     """
     store = ConfigStore.instance().store
-    for name, chosen in kept("presets", _presets).items():
+    for name, chosen in kept("presets", _presets, "gsa.models").items():
         data = chosen["data"]
         keywords = {"_target_": "gsa.create_model", "name": name, **chosen["keywords"]}
         del keywords["in_channels"], keywords["num_classes"]  # those of the data

@@ -179,7 +179,7 @@ BAD = [
     ("data.augmentation=[turn]", "augmentation must be a list out of"),
     ("optimizer.lr=nan", "optimizer.lr must be a finite number"),
     ("optimizer.lr=inf", "optimizer.lr must be a finite number"),
-    (["optimizer=adamw", "optimizer.lr=-1"], "Invalid learning rate"),
+    (["optimizer=adamw", "optimizer.lr=-1"], "optimizer.lr must not be negative"),
     ("optimizer.lr=-1", "lr must not be negative"),
     ("label_smoothing=1", "label_smoothing must be a share"),
     ("optimizer.lr=fast", "optimizer.lr must be"),

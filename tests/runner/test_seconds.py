@@ -39,9 +39,9 @@ def test_the_command_explains_itself_without_torch(tmp_path, word, said):
     assert said in text and not found
 
 
-def test_refusals_and_completions_need_no_torch_the_second_time(tmp_path):
-    found, _ = imported(tmp_path, TRAIN, "typo=1")
-    assert "torch" in found  # planted: the presets are not kept yet
+def test_refusals_and_completions_need_no_torch_the_second_time_nor_lightning_those_of_a_network(tmp_path):
+    found, _ = imported(tmp_path, TRAIN, "+data.batchsize=7")
+    assert found >= {"torch", "lightning"}  # planted: neither presets nor signatures are kept yet
     for word, said in {
         "typo=1": "unknown key 'typo'",
         "model=digits": "Could not find 'model/digits'",
@@ -49,6 +49,11 @@ def test_refusals_and_completions_need_no_torch_the_second_time(tmp_path):
         "seed=-1": "seed must be in [0, 2³²)",
         "train=false": "train=false tests a checkpoint",
         "trainer.max_epochs=0": "trainer.max_epochs must be at least 1",
+        "trainer.precision=bf17": "trainer.precision must be",
+        "optimizer.lr=-1": "optimizer.lr must not be negative",
+        "+data.batchsize=7": "the nearest is 'batch_size'",
+        "data.batch_size=0": "data.batch_size must be at least 1",
+        "ckpt_path=nowhere.ckpt": "there is no checkpoint at nowhere.ckpt",
         "--help": "digits_r4_sa",
     }.items():
         found, text = imported(tmp_path, TRAIN, word)
@@ -56,9 +61,6 @@ def test_refusals_and_completions_need_no_torch_the_second_time(tmp_path):
     line = {"COMP_LINE": "command model=digits_r", "COMP_POINT": "22"}
     found, text = imported(tmp_path, TRAIN, "--shell-completion", "query=bash", **line)
     assert "model=digits_r4_sa" in text and not found
-
-
-def test_what_the_network_refuses_needs_no_lightning(tmp_path):
     found, text = imported(tmp_path, TRAIN, "model.neighbourhood=4")
     assert "neighbourhood must be an odd number" in text and found == {"torch"}
 
@@ -69,14 +71,14 @@ def test_what_was_kept_is_what_was_made_of_these_sources(tmp_path, monkeypatch, 
     (tmp_path / "gsa").mkdir()
     if content is not None:
         (tmp_path / "gsa" / "name.json").write_bytes(content)
-    assert gsa.models and kept("name", lambda: {"made": 1}) == {
+    assert gsa.models and kept("name", lambda: {"made": 1}, "gsa.models") == {
         "made": 1
     }  # gsa.models is imported: neither read nor written
     assert (tmp_path / "gsa" / "name.json").exists() is (content is not None)
-    monkeypatch.delitem(sys.modules, "gsa.models")
-    assert kept("name", lambda: {"made": 2}) == kept("name", lambda: {"made": 3}) == {"made": 2}
+    made = [kept("name", lambda number=number: {"made": number}, "gsa.later") for number in (2, 3)]
+    assert made == [{"made": 2}, {"made": 2}]
     monkeypatch.setattr("gsa._kept._PACKAGE", ROOT / "gsa" / "files")  # planted: other sources
-    assert kept("name", lambda: {"made": 4}) == {"made": 4}
+    assert kept("name", lambda: {"made": 4}, "gsa.later") == {"made": 4}
 
 
 def test_the_operator_is_there_once_torch_and_gsa_are():

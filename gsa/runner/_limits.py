@@ -1,0 +1,64 @@
+"""Values that targets refuse, known before these are imported; the targets' own checks agree."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["LIMITS", "Limit"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a value of the right type has to be.
+
+    Args:
+        rule: in words, as "must be at least 1".
+        holds: whether a value is within it.
+    """
+
+    rule: str
+    holds: Callable[[Any], bool]
+
+
+def _one_of(*choices: str) -> Limit:
+    return Limit(f"must be one of {choices}", choices.__contains__)
+
+
+_AT_LEAST_1 = Limit("must be at least 1", lambda value: value >= 1)
+_NOT_NEGATIVE = Limit("must not be negative", lambda value: value >= 0)
+_SHARE = Limit("must be a share in [0, 1)", lambda value: 0 <= value < 1)
+_PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
+_FOLDER = Limit("must be a folder of one for every class, or of train and test", lambda value: os.path.isdir(value))
+_AUGMENTATIONS = ("turns", "flips", "crops", "randaugment")
+_AUGMENTED = Limit(f"must be a list out of {_AUGMENTATIONS}", set(_AUGMENTATIONS).issuperset)
+
+_PICTURES = {
+    "batch_size": _AT_LEAST_1,
+    "eval_batch_size": _AT_LEAST_1,
+    "seed": _NOT_NEGATIVE,
+    "num_workers": _NOT_NEGATIVE,
+    "augmentation": _AUGMENTED,
+}
+_FOLDERS = {
+    "root": _FOLDER,
+    "size": _AT_LEAST_1,
+    "val_share": _PART,
+    "test_share": _PART,
+    "unreadable": _one_of("refuse", "skip"),
+    "least_batches": _NOT_NEGATIVE,
+}
+_RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}
+
+LIMITS: Mapping[str, Mapping[str, Limit]] = {
+    "gsa.data.CIFAR10DataModule": _PICTURES,
+    "gsa.data.DigitsDataModule": _PICTURES,
+    "gsa.data.ImageFolderDataModule": _PICTURES | _FOLDERS,
+    "gsa.data.PCamDataModule": _PICTURES,
+    "gsa.data.RotMNISTDataModule": _PICTURES | {"source": _one_of("official", "mnist")},
+    "gsa.training.muon": {**_RATES, "matrix_lr": _NOT_NEGATIVE, "momentum": _SHARE},
+    "gsa.training.warmup_cosine": {"warmup": _SHARE},
+    "torch.optim.Adam": _RATES,
+    "torch.optim.AdamW": _RATES,
+    "torch.optim.SGD": {**_RATES, "momentum": _NOT_NEGATIVE},
+}

@@ -1,0 +1,121 @@
+"""What targets take, told without importing them, which takes seconds."""
+
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+from hydra.utils import get_object
+
+from gsa._kept import kept
+
+__all__ = ["Signature", "signature"]
+
+_PLAIN: tuple[Any, ...] = (True, 1, 1.0, "", None, [])  # an example of every type that YAML has, but mappings
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What may be given for one argument.
+
+    Args:
+        words: its type, for people.
+        kinds: names of the plain types that fit: int, float, str, bool, NoneType, list.
+        choices: values that fit besides.
+    """
+
+    words: str
+    kinds: list[str]
+    choices: list[Any]
+
+    def takes(self, value: Any) -> bool:
+        """Whether a plain value may be passed; those that cannot be told pass."""
+        return isinstance(value, dict) or type(value).__name__ in self.kinds or value in self.choices
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The arguments of a target; an open one takes any others, too."""
+
+    parameters: Mapping[str, Parameter]
+    open: bool
+
+
+def signature(target: str) -> Signature:
+    """Of a target by its dotted name: those of configs/ are kept between commands, others are imported.
+
+    Raises:
+        Exception: whatever the import of the target does.
+    """
+    found = None if "lightning" in sys.modules else kept("signatures", _of_configs, "lightning").get(target)
+    if found is None:  # nothing takes long beside Lightning
+        return _looked_up(target)
+    return Signature({name: Parameter(**plain) for name, plain in found["parameters"].items()}, found["open"])
+
+
+def _of_configs() -> dict[str, Any]:
+    """Plain values of the signature of every target in configs/ that can be imported here, and of our networks."""
+    found, folders = {"gsa.create_model": asdict(_looked_up("gsa.create_model"))}, [files("gsa.configs")]
+    while folders:
+        for entry in folders.pop().iterdir():
+            if entry.is_dir():
+                folders.append(entry)
+            elif entry.name.endswith(".yaml"):
+                for target in re.findall(r"_target_: *([\w.]+)", entry.read_text()):
+                    try:
+                        found[target] = asdict(_looked_up(target))
+                    except Exception:  # said where the target is asked for
+                        continue
+    return found
+
+
+def _looked_up(target: str) -> Signature:
+    parameters = inspect.signature(get_object(target)).parameters
+    named = {name: _parameter(p.annotation) for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
+    return Signature(named, open=any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
+
+
+def _parameter(annotation: Any) -> Parameter:
+    kinds = [type(value).__name__ for value in _PLAIN if _fits(value, annotation)]
+    return Parameter(_in_words(annotation), kinds, _choices(annotation))
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """Values of the literals in an annotation."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return [value for option in typing.get_args(annotation) for value in _choices(option)]
+    return list(typing.get_args(annotation)) if origin is typing.Literal else []
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a value may be passed for an annotation, but for its literals."""
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, option) for option in typing.get_args(annotation))
+    if origin is typing.Literal:
+        return False
+    if annotation is None:
+        return value is None
+    kind = origin or annotation
+    if not isinstance(kind, type) or kind in (Any, inspect.Parameter.empty):
+        return True
+    if isinstance(value, bool):
+        return kind in (bool, object)
+    try:
+        return isinstance(value, kind) or (kind is float and isinstance(value, int))
+    except TypeError:  # a protocol that is not checked at run time
+        return True
+
+
+def _in_words(annotation: Any) -> str:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_in_words(option) for option in typing.get_args(annotation)))
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(repr(option) for option in typing.get_args(annotation))
+    return "None" if annotation is type(None) else getattr(annotation, "__name__", str(annotation))
