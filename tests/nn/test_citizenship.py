@@ -56,7 +56,7 @@ def test_trains(network, images):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while compiling
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("training", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_compiles_in_one_graph(network, images, training):
     network.train(training)
     network.classifier[0].p = 0.0
