@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import torch
+from _measure import sgemm_peak
 
 import gsa
 
@@ -27,7 +28,7 @@ def results() -> Path:
 
 
 def describe() -> dict[str, str]:
-    """Processor, threads and versions."""
+    """Processor, threads, versions, and what a large float32 product gets of the machine at this moment."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -36,6 +37,7 @@ def describe() -> dict[str, str]:
     return {
         "processor": model,
         "threads": str(torch.get_num_threads()),
+        "sgemm": f"{sgemm_peak(torch.device('cpu')) / 1e9:.0f} GFLOP/s",
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["Times", "machine_peaks", "memory_growth", "side_by_side", "slope"]
+__all__ = ["Times", "copy_peak", "memory_growth", "sgemm_peak", "side_by_side", "slope"]
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,17 @@ def _status_mb(status: Path, field: str) -> float:
     return int(line.split()[1]) * 1024 / 1e6
 
 
-def machine_peaks(device: torch.device) -> tuple[float, float]:
-    """FLOP a second of a large float32 matrix product, and bytes a second of a copy: the best of ten, measured now."""
+def sgemm_peak(device: torch.device) -> float:
+    """FLOP a second of a large float32 matrix product: the best of ten, measured now."""
     a = torch.randn(2048, 2048, device=device)
-    b = torch.empty(64 * 2**20, device=device)
-    c = torch.empty_like(b)
-    best = {"product": float("inf"), "copy": float("inf")}
-    for name, work in (("product", lambda: a @ a), ("copy", lambda: c.copy_(b))):
-        for _ in range(10):
-            wait()
-            start = time.perf_counter()
-            work()
-            wait()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return 2 * 2048**3 / best["product"], 2 * 4 * b.numel() / best["copy"]
+    return 2 * 2048**3 / min(_seconds(lambda: a @ a) for _ in range(10))
+
+
+def copy_peak(device: torch.device) -> float:
+    """Bytes a second of a large copy, read and written: the best of ten, measured now."""
+    source = torch.empty(64 * 2**20, device=device)
+    target = torch.empty_like(source)
+    return 2 * 4 * source.numel() / min(_seconds(lambda: target.copy_(source)) for _ in range(10))
 
 
 def slope(x: list[float], y: list[float]) -> float:

@@ -7,7 +7,9 @@
 
 A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
 process for the memory, which is the growth of the peak over the process with everything imported. On a GPU the time of
-an epoch of 10 000 pictures, resident on it, is given as well. Results go to outputs/benchmarks.
+an epoch of 10 000 pictures, resident on it, is given as well. The share of sgemm is the arithmetic that the formula
+needs at least, a second, over that of a large float32 matrix product in the same process, so that machines can be
+compared. Results go to outputs/benchmarks.
 """
 
 import argparse
@@ -20,8 +22,9 @@ from dataclasses import asdict
 
 import torch
 import torch.nn.functional as F
+from _flop import flop
 from _machine import add_record, describe, results, save
-from _measure import memory_growth, side_by_side
+from _measure import memory_growth, sgemm_peak, side_by_side
 from direct import everywhere
 
 import gsa
@@ -99,20 +102,24 @@ def measure(options: argparse.Namespace) -> list[dict]:
     # First of all: a child starts with its parent's peak, so the parent must not have worked yet.
     growth = {name: growth_in_a_fresh_process(options, name) for name in names}
     calls = {name: make_calls(options, name) for name in names}
+    peak = sgemm_peak(torch.device(options.device))
     rows = []
     for part in ("forward", "training step"):
+        count = flop(calls[names[-1]][part])
         times = side_by_side({name: calls[name][part] for name in names}, options.repeats)
         for name in names:
             row = {"group": options.group, "form": options.form, "window": options.window, "batch": options.batch}
             row |= {"pass": part, "evaluation": name, "seconds": asdict(times[name])}
+            row |= {"flop": count, "of_sgemm": count / times[name].median / peak}
             rows.append(row | {"memory_mb": growth[name] if part != "forward" else None})
     return rows
 
 
 def markdown(rows: list[dict]) -> str:
     lines = [
-        "| group | form | window | batch | pass | evaluation | seconds | min – max | times faster | memory, MB |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| group | form | window | batch | pass | evaluation | seconds | min – max | times faster | of sgemm "
+        "| memory, MB |",
+        "|---" * 11 + "|",
     ]
     slowest = {}
     for row in rows:
@@ -124,7 +131,7 @@ def markdown(rows: list[dict]) -> str:
         window = row["window"] if row["window"] == "global" else f"{row['window']}×{row['window']}"
         lines.append(
             f"| {row['group']} | {row['form']} | {window} | {row['batch']} | {row['pass']} | {row['evaluation']} | "
-            f"{s['median']:.3f} | {s['least']:.3f} – {s['most']:.3f} | {faster} | {memory} |"
+            f"{s['median']:.3f} | {s['least']:.3f} – {s['most']:.3f} | {faster} | {row['of_sgemm']:.1%} | {memory} |"
         )
     if torch.cuda.is_available():
         for row in rows:

@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, replace
 
 import direct
 import torch
+from _flop import flop
 from _machine import add_record, describe, results, save
-from _measure import machine_peaks, memory_growth, side_by_side, slope
+from _measure import copy_peak, memory_growth, sgemm_peak, side_by_side, slope
 
 import gsa
 
@@ -42,19 +43,11 @@ class Case:
         return self.window or 2 * self.side - 1
 
     @property
-    def pairs(self) -> int:
-        """Pairs of a pixel and a pixel that it sees."""
+    def seen(self) -> float:
+        """Pixels that a pixel sees, in the mean."""
         reach = self.extent // 2
         along = sum(min(i + reach, self.side - 1) - max(i - reach, 0) + 1 for i in range(self.side))
-        return along**2
-
-    def flop(self, backward: bool) -> float:
-        """Multiplications and additions, 2·d for each product of vectors; see the kernels for what they are."""
-        n = self.poses
-        products = {("summed", False): 4 * n**2, ("summed", True): 11 * n**2}
-        products |= {("regular", False): 2 * n**2 + n, ("regular", True): 5 * n**2 + 3 * n}
-        count = products[self.form, False] + (products[self.form, True] if backward else 0)
-        return 2.0 * CHANNELS * self.batch * HEADS * self.pairs * count
+        return (along / self.side) ** 2
 
     def bytes(self, backward: bool) -> float:
         """Every feature read or written once: q, k, v, the output; in backward these again and three gradients."""
@@ -122,15 +115,16 @@ def measure(sweep: str, cases: list[Case], options: argparse.Namespace, peaks: t
     rows = []
     for case in cases:
         for part, calls in works(case, torch.device(options.device), options.limit * 1e9).items():
+            count = flop(next(call for name, call in calls.items() if name != "direct"))
             growth = {name: memory_growth(call) for name, call in calls.items()}
             times = side_by_side(calls, options.repeats)
             backward = part != "forward"
-            least = max(case.flop(backward) / peaks[0], case.bytes(backward) / peaks[1])
+            least = max(count / peaks[0], case.bytes(backward) / peaks[1])
             for name in calls:
                 row = {"sweep": sweep, "size": LABELS[sweep](case), "pass": part, "evaluation": name}
                 row |= {"seconds": asdict(times[name]), "memory_mb": growth[name], "case": asdict(case)}
                 row |= {
-                    "flop": case.flop(backward),
+                    "flop": count,
                     "bytes": case.bytes(backward),
                     "roofline": least / times[name].median,
                 }
@@ -168,7 +162,7 @@ def growth(sweep: str, rows: list[dict]) -> list[str]:
     """How time and memory of training grow with the size, as exponents fitted to the sweep."""
     measures = {
         "poses": ("poses", lambda case: case.poses),
-        "neighbourhood": ("pixels that a pixel sees", lambda case: case.pairs / case.side**2),
+        "neighbourhood": ("pixels that a pixel sees", lambda case: case.seen),
         "image": ("pixels", lambda case: case.side**2),
         "batch": ("batch", lambda case: case.batch),
     }
@@ -212,7 +206,8 @@ def draw(rows: list[dict], name: str) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    peaks = machine_peaks(torch.device(options.device))
+    device = torch.device(options.device)
+    peaks = sgemm_peak(device), copy_peak(device)
     chosen = {options.sweep: SWEEPS[options.sweep]} if options.sweep else SWEEPS
     rows = []
     for sweep, cases in chosen.items():

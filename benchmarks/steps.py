@@ -1,15 +1,20 @@
-"""Time and memory of a training step of the networks for larger pictures, by name.
+"""Time and memory of a training step, or of a prediction, of networks by name.
 
     python benchmarks/steps.py                                    # what docs/pictures.md quotes
+    python benchmarks/steps.py --cases rivals                     # ours against convolution, and against plain conv2d
+    python benchmarks/steps.py --predict                          # pictures a second
     python benchmarks/steps.py imagefolder_gsa --side 128 --batch 16 --repeats 5
     python benchmarks/steps.py imagefolder_gsa --side 64 --batch 16 --waiting default short --neighbours 2
 
-A step is forward, backward and Adam, in float32 on the CPU. Each case runs in a process of its own; the memory is the
-growth of its peak over the process with everything imported. Seconds of the clock are those of an idle machine only;
-seconds of processors, all threads together, hold on a busy one too. Threads that wait for others spin for a short while
-and then sleep, as in `python train.py` (GOMP_SPINCOUNT=20000), or as OpenMP has it by default, or sleep at once
-(OMP_WAIT_POLICY=PASSIVE); --neighbours are processes that each keep a core busy meanwhile. Results go to
-outputs/benchmarks.
+A step is forward, backward and Adam; a prediction is forward without gradients; float32, on the CPU. Each case runs in
+a process of its own; the memory is the growth of its peak over the process with everything imported. Seconds of the
+clock are those of an idle machine only; seconds of processors, all threads together, hold on a busy one too. The share
+of sgemm is the arithmetic that the network needs at least, a second of processors, over that of a large product on one
+thread of the same process. --compile goes through torch.compile.
+
+Threads that wait for others spin for a short while and then sleep, as in `python train.py` (GOMP_SPINCOUNT=20000), or
+as OpenMP has it by default, or sleep at once (OMP_WAIT_POLICY=PASSIVE); --neighbours are processes that each keep a
+core busy meanwhile. Results go to outputs/benchmarks.
 """
 
 import argparse
@@ -26,38 +31,68 @@ from itertools import product
 
 import torch
 import torch.nn.functional as F
+from _flop import flop
 from _machine import add_record, save
+from _measure import sgemm_peak
 
 import gsa
 
 WAITING = {"default": {}, "short": {"GOMP_SPINCOUNT": "20000"}, "asleep": {"OMP_WAIT_POLICY": "PASSIVE"}}
-CASES = (("imagefolder_gsa", 64, 16), ("imagefolder_gsa", 224, 8), ("pcam_gsa", 96, 32))
+PLAIN = "rotmnist_r4_cnn group=Z2 channels=76"  # conv2d on the shapes of R4_CNN: 19 channels × 4 poses
+DIGITS = ("rotmnist_gsa", "rotmnist_positional", "rotmnist_r4_sa", "rotmnist_r8_sa", "rotmnist_r4_cnn", PLAIN)
+CASES = {
+    "pictures": (("imagefolder_gsa", 64, 16), ("imagefolder_gsa", 224, 8), ("pcam_gsa", 96, 32)),
+    "rivals": tuple(
+        (name, 28, batch) for batch in (8, 64) for name in DIGITS if (name, batch) != ("rotmnist_r8_sa", 64)
+    ),
+}
+PREDICTED = (
+    *((name, 28, batch) for name in DIGITS for batch in (1, 64)),
+    *(("imagefolder_gsa", side, batch) for side in (96, 224) for batch in (1, 64)),
+)
 
 
-def measure(name: str, side: int, batch: int, repeats: int) -> dict[str, float]:
-    """Medians of seconds by the clock and by processors, and growth of the peak of memory in MB."""
+def measure(row: str, side: int, batch: int, repeats: int, predict: bool, compiled: bool) -> dict[str, float]:
+    """Medians of seconds by the clock and by processors, growth of the peak of memory in MB, share of sgemm."""
     torch.manual_seed(0)
-    network = gsa.create_model(name)
+    name, *overrides = row.split()
+    network = gsa.create_model(name, **{key: _value(text) for key, _, text in (o.partition("=") for o in overrides)})
+    network.train(not predict)
     optimizer = torch.optim.Adam(network.parameters(), 1e-3)
     images = torch.rand(batch, gsa.models.preset(name).keywords["in_channels"], side, side)
     labels = torch.randint(network.num_classes, (batch,))
+    called = torch.compile(network) if compiled else network
 
-    def peak() -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    def step() -> None:
+        if predict:
+            with torch.no_grad():
+                called(images)
+            return
+        optimizer.zero_grad()
+        F.cross_entropy(called(images), labels).backward()
+        optimizer.step()
 
     before, clock, processors = peak(), [], []
     for _ in range(1 + repeats):
         starts = time.perf_counter(), time.process_time()
-        optimizer.zero_grad()
-        F.cross_entropy(network(images), labels).backward()
-        optimizer.step()
+        step()
         clock.append(time.perf_counter() - starts[0])
         processors.append(time.process_time() - starts[1])
-    return {
-        "clock": statistics.median(clock[1:]),
-        "processors": statistics.median(processors[1:]),
-        "memory": (peak() - before) / 1e6,
-    }
+    found = {"clock": statistics.median(clock[1:]), "processors": statistics.median(processors[1:])}
+    found["memory"] = (peak() - before) / 1e6
+    called = network
+    count = flop(step)
+    torch.set_num_threads(1)
+    return found | {"of_sgemm": count / found["processors"] / sgemm_peak(images.device)}
+
+
+def peak() -> int:
+    """Bytes of memory that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _value(text: str) -> str | int:
+    return int(text) if text.isdigit() else text
 
 
 @contextmanager
@@ -72,29 +107,41 @@ def neighbours(count: int) -> Iterator[None]:
 
 
 def main(options: argparse.Namespace) -> None:
-    cases = [(options.name, options.side, options.batch)] if options.name else CASES
-    lines = ["| network | side | batch | waiting | clock, s | processors, s | memory, MB |", "|---" * 7 + "|"]
+    cases = PREDICTED if options.predict else CASES[options.cases]
+    cases = [(options.name, options.side, options.batch)] if options.name else cases
+    lines = [
+        "| network | side | batch | waiting | clock, s | processors, s | pictures a second | of sgemm | memory, MB |",
+        "|---" * 9 + "|",
+    ]
+    shared = [f"--repeats={options.repeats}", *(["--predict"] * options.predict), *(["--compile"] * options.compile)]
     for (name, side, batch), waiting in product(cases, options.waiting):
-        command = [sys.executable, __file__, name, f"--side={side}", f"--batch={batch}", f"--repeats={options.repeats}"]
+        command = [sys.executable, __file__, name, f"--side={side}", f"--batch={batch}", *shared]
         with neighbours(options.neighbours):
             done = subprocess.run(
                 [*command, "--here"], stdout=subprocess.PIPE, text=True, check=True, env=os.environ | WAITING[waiting]
             )
         found = json.loads(done.stdout)
-        seconds = f"{found['clock']:.2f} | {found['processors']:.2f}"
-        lines.append(f"| `{name}` | {side} | {batch} | {waiting} | {seconds} | {found['memory']:.0f} |")
+        cells = [f"`{name}`", side, batch, waiting, f"{found['clock']:.3g}", f"{found['processors']:.3g}"]
+        cells += [f"{batch / found['clock']:.0f}", f"{found['of_sgemm']:.1%}", f"{found['memory']:.0f}"]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
         print("\n".join(lines if len(lines) == 3 else lines[-1:]), flush=True)
     command = " ".join(["python benchmarks/steps.py", *sys.argv[1:]])
-    name = "_".join(map(str, ("steps_cpu", *cases[0]))) if options.name else "steps_cpu"
+    what = "predict_cpu" if options.predict else "steps_cpu"
+    name = "_".join(map(str, (what, *cases[0]))) if options.name else what
+    name += "" if options.cases == "pictures" else f"_{options.cases}"
+    name += ("_compiled" if options.compile else "") + ("_busy" if options.neighbours else "")
     beside = f", beside {options.neighbours} busy processes" if options.neighbours else ""
-    name += "_busy" if beside else ""
-    save(name, command, f"A training step, float32, median of {options.repeats}{beside}.\n\n" + "\n".join(lines))
+    of = "prediction" if options.predict else "training step"
+    save(name, command, f"A {of}, float32, median of {options.repeats}{beside}.\n\n" + "\n".join(lines))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_record(parser)
-    parser.add_argument("name", nargs="?", help="a network; the cases above when left out")
+    parser.add_argument("name", nargs="?", help="a network, and what differs from it; the cases when left out")
+    parser.add_argument("--cases", choices=CASES, default="pictures")
+    parser.add_argument("--predict", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
@@ -103,6 +150,7 @@ if __name__ == "__main__":
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        print(json.dumps(measure(options.name, options.side, options.batch, options.repeats)))
+        found = measure(options.name, options.side, options.batch, options.repeats, options.predict, options.compile)
+        print(json.dumps(found))
     else:
         main(options)
