@@ -19,7 +19,7 @@ _MOST_CHUNK = 1 << 28  # bytes that are unpacked for one patch
 
 
 class Patches(Dataset):
-    """By index, a patch uint8 [3, 96, 96] and its label; the files are open only while they are read.
+    """By index, a patch uint8 [3, 96, 96] and its label; the pictures' file is open only while it is read.
 
     Args:
         pictures: file with the array x, [N, 96, 96, 3] of bytes.
@@ -31,7 +31,7 @@ class Patches(Dataset):
     """
 
     def __init__(self, pictures: Path, labels: Path) -> None:
-        self.pictures, self.labels = pictures, labels
+        self.pictures = pictures
         self.count = _count(pictures, "x")
         if (labelled := _count(labels, "y")) != self.count:
             raise ValueError(f"{pictures} holds {self.count} patches, but {labels} {labelled} labels")
@@ -40,17 +40,23 @@ class Patches(Dataset):
         if (classes > 1).any():
             row = int((classes > 1).argmax())
             raise ValueError(f"{labels}, row {row}: labels must be 0 or 1, but got {classes[row]}")
+        self.labels: list[int] = classes.tolist()
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        index = range(self.count)[index]
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> list[tuple[Tensor, int]]:
+        """Several at once, which takes a fraction of the time, as most of it goes into opening."""
+        rows = [range(self.count)[index] for index in indices]
+        found = numpy.empty((len(rows), *_ITEMS["x"]), numpy.uint8)
         with _opened(self.pictures, "x") as x:
-            picture = x[index]
-        with _opened(self.labels, "y") as y:
-            label = int(y[index].item())
-        return torch.from_numpy(picture).movedim(-1, 0), label
+            for place, row in enumerate(rows):
+                x.read_direct(found, numpy.s_[row], numpy.s_[place])
+        pictures = torch.from_numpy(found).movedim(-1, 1)
+        return [(picture, self.labels[row]) for picture, row in zip(pictures, rows, strict=True)]
 
 
 def _count(file: Path, key: str) -> int:

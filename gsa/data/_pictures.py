@@ -170,20 +170,28 @@ class NormalisedPictures(Normalisation, Dataset):
         return len(self.dataset)
 
     def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, int]:
-        number, index = key if isinstance(key, tuple) else (0, key)
-        picture, label = self._read(index)
-        if self.augmentation:
-            picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, number, index)))
-        return self.normalise(picture), label
+        return self.__getitems__([key])[0]
+
+    def __getitems__(self, keys: Sequence[int | tuple[int, int]]) -> list[tuple[Tensor, int]]:
+        """A batch, read together where the data set can."""
+        places = [key if isinstance(key, tuple) else (0, key) for key in keys]
+        read = self._read([index for _, index in places])
+        return [(self._augmented(picture, *place), label) for place, (picture, label) in zip(places, read, strict=True)]
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
-        pictures, labels = zip(*(self._read(index) for index in range(min(count, len(self)))), strict=True)
+        pictures, labels = zip(*self._read(list(range(min(count, len(self))))), strict=True)
         return torch.stack(pictures), torch.tensor(labels)
 
-    def _read(self, index: int) -> tuple[Tensor, int]:
-        picture, label = self.dataset[index]
-        return (picture / 255 if picture.dtype == torch.uint8 else picture), int(label)
+    def _augmented(self, picture: Tensor, number: int, index: int) -> Tensor:
+        if self.augmentation:
+            picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, number, index)))
+        return self.normalise(picture)
+
+    def _read(self, indices: list[int]) -> list[tuple[Tensor, int]]:
+        together = getattr(self.dataset, "__getitems__", None)
+        found = together(indices) if together else [self.dataset[index] for index in indices]
+        return [(picture / 255 if picture.dtype == torch.uint8 else picture, int(label)) for picture, label in found]
 
 
 def _labels(dataset: Any) -> list[int]:

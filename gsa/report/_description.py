@@ -34,7 +34,7 @@ def describe(
 
     Args:
         run: with its network trained.
-        metrics: "val/accuracy" and "test/accuracy", as far as they were measured.
+        metrics: "val/accuracy", "test/accuracy" and, of two classes, "test/auroc", as far as they were measured.
         before, after: `symmetry_of` the run before and after training.
         findings: what the test has shown besides.
     """
@@ -53,6 +53,7 @@ def describe(
         "estimate": None if run.estimate is None else asdict(run.estimate),
         "val_accuracy": metrics.get("val/accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
+        "test_auroc": metrics.get("test/auroc"),
         "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
         "calibration_error": None if findings is None else findings.calibration_error,
         "equivariance_error": after,

@@ -19,7 +19,9 @@ def summary(report: dict) -> str:
     for part, name in (("val", "validation"), ("test", "test")):
         if report[f"{part}_accuracy"] is not None:
             share = f" (of {used[part]} pictures only)" if used[part] < split[part] else ""
-            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{share}")
+            auroc = report.get(f"{part}_auroc")  # which reports of more classes, and older ones, lack
+            area = "" if auroc is None else f", area under the ROC curve {auroc:.4f}"
+            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{area}{share}")
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"

@@ -76,8 +76,8 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
 
 def chosen_metrics(report: dict[str, Any]) -> dict[str, float]:
     """What `train` returns, from the report of a finished run."""
-    found = {f"{part}/accuracy": report[f"{part}_accuracy"] for part in ("val", "test")}
-    return {name: value for name, value in found.items() if value is not None}
+    of = {"val/accuracy": "val_accuracy", "test/accuracy": "test_accuracy", "test/auroc": "test_auroc"}
+    return {name: report[key] for name, key in of.items() if report.get(key) is not None}
 
 
 def where_it_stands(folder: Path, config: DictConfig) -> str | None:

@@ -47,9 +47,9 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
         run: what `build` has made of it before.
 
     Returns:
-        Metrics ("val/accuracy" of the best epoch, "test/accuracy") and the objects of the run: "data", "network"
-        (with its best weights), "classifier", "trainer", "history", "report" and "folder"; the last two alone of a
-        run that was finished already, or whose processes were started here and have ended.
+        Metrics ("val/accuracy" of the best epoch, "test/accuracy", of two classes "test/auroc") and the objects of the
+        run: "data", "network" (with its best weights), "classifier", "trainer", "history", "report" and "folder"; the
+        last two alone of a run that was finished already, or whose processes were started here and have ended.
 
     Raises:
         ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read; `Busy`, when
@@ -197,7 +197,7 @@ def _test(run: Run, metrics: dict[str, float]) -> Findings | None:
     if not run.config.test:
         return None
     (scores,) = run.trainer.test(run.classifier, run.data, verbose=False)
-    metrics["test/accuracy"] = scores["test/accuracy"]
+    metrics |= {name: scores[name] for name in ("test/accuracy", "test/auroc") if name in scores}
     return run.classifier.findings
 
 

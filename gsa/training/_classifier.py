@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassAccuracy
+from torchmetrics.classification import BinaryAUROC, MulticlassAccuracy
 
 from gsa.training._examination import Examination, Findings
 from gsa.training._loss import TrainingLoss
@@ -27,6 +27,9 @@ _PARTS = ("train", "val", "test")
 
 class Classifier(lightning.LightningModule):
     """Cross-entropy training; logs train/loss, train/accuracy, val/loss, val/accuracy, test/loss and test/accuracy.
+
+    Of two classes it logs val/auroc and test/auroc, too: the share of pairs, one picture of each class, in which that
+    of class 1 gets the higher probability of it.
 
     Args:
         network: [B, C, H, W] → logits [B, num_classes].
@@ -60,6 +63,8 @@ class Classifier(lightning.LightningModule):
         self.accuracy = nn.ModuleDict({f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in _PARTS})
         # of losses; a loss that is not a number stays one
         self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
+        judged = ("val_", "test_") if num_classes == 2 else ()
+        self.auroc = nn.ModuleDict({part: BinaryAUROC() for part in judged})
         self.examination = Examination(num_classes)
         if config:
             self.save_hyperparameters(config, logger=False)
@@ -119,8 +124,12 @@ class Classifier(lightning.LightningModule):
         accuracy.update(logits, labels)
         if part == "test":
             self.examination.update(images, logits, labels)
+        metrics = {f"{part}/loss": mean_loss, f"{part}/accuracy": accuracy}
+        if f"{part}_" in self.auroc:
+            metrics[f"{part}/auroc"] = auroc = self.auroc[f"{part}_"]
+            auroc.update(logits.float().softmax(-1)[:, 1], labels)
         shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
-        for name, value in ((f"{part}/loss", mean_loss), (f"{part}/accuracy", accuracy)):
+        for name, value in metrics.items():
             self.log(
                 name,
                 value,

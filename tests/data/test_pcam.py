@@ -33,6 +33,20 @@ def test_patches_and_labels_are_read(tmp_path):
     assert module.describe() == {"name": "pcam", "source": "official files", "train": 6, "val": 6, "test": 6}
 
 
+def test_a_batch_is_read_at_once(tmp_path, monkeypatch):
+    write_pcam(tmp_path)
+    module = PCamDataModule(tmp_path, batch_size=4, augmentation=["turns", "crops"])
+    module.setup()
+    part, keys, opened = module.parts["train"], [(1, 5), (0, 2), (1, 0)], []
+    alone = [part[key] for key in keys]
+    original = h5py.File
+    monkeypatch.setattr(h5py, "File", lambda *arguments: opened.append(arguments) or original(*arguments))
+    together = part.__getitems__(keys)
+    assert len(opened) == 1
+    for (picture, label), (expected, own) in zip(together, alone, strict=True):
+        assert torch.equal(picture, expected) and label == own
+
+
 def label_two(part, arrays):
     if part == "valid":
         arrays["y"][4] = 2

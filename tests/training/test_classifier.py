@@ -10,8 +10,8 @@ import gsa
 from gsa.training import Classifier, TrainingLoss, constant, muon
 
 
-def classifier(optimizer=torch.optim.AdamW, network=None, **options):
-    made = Classifier(network or nn.Linear(4, 3), 3, optimizer, constant, **options)
+def classifier(optimizer=torch.optim.AdamW, network=None, num_classes=3, **options):
+    made = Classifier(network or nn.Linear(4, num_classes), num_classes, optimizer, constant, **options)
     made.log = lambda *arguments, **keywords: None  # without a trainer
     return made
 
@@ -36,3 +36,13 @@ def test_an_optimizer_of_parameters_is_given_positions_apart():
     assert [group["weight_decay"] for group in made.param_groups] == [0.3, 0.0]
     plain = classifier(lambda parameters: torch.optim.SGD(parameters, lr=0.1)).new_optimizer()
     assert len(plain.param_groups) == 1
+
+
+def test_two_classes_are_judged_by_their_order():
+    made = classifier(network=nn.Identity(), num_classes=2)
+    logits = torch.tensor([[3.0, 0.0], [0.0, 1.0], [0.0, 2.0], [0.0, 3.0]])  # all but the first are called 1
+    made._step("test", (logits, torch.tensor([0, 0, 1, 1])))
+    assert made.accuracy["test_"].compute() == 0.75 and made.auroc["test_"].compute() == 1
+    made._step("test", (logits, torch.tensor([1, 1, 0, 0])))  # planted: the order is that of no class
+    assert made.auroc["test_"].compute() == 0.5
+    assert not classifier().auroc
