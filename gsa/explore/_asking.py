@@ -81,8 +81,9 @@ def asked(
     network, known = saved.network, saved.pictures
     start, picture = _pictures(pixels, place, known.image_size)
     both = torch.cat((start, picture))
-    logits, contents = attended(network, known.normalise(both), looks_from)
+    after, contents = attended(network, known.normalise(picture), looks_from)
     with torch.no_grad():
+        logits = torch.cat((network(known.normalise(start)), after))
         lifted = lifted_feature(network, known.normalise(both))
         others = [] if plain is None else [plain.network(plain.pictures.normalise(both))]
     said = torch.stack([logits, *others]).double()
@@ -92,7 +93,7 @@ def asked(
         "picture": packed(picture[0, 0], bits=8),
         "lifted": packed(lifted[1, list(channels)], bits=8),
         "limits": lifted[0, list(channels)].abs().amax((1, 2, 3)).tolist(),
-        "attention": {name: packed(maps[1], bits=8) for name, maps in contents.items()},
+        "attention": {name: packed(maps[0], bits=8) for name, maps in contents.items()},
         "errors": ((said[:, 1] - said[:, 0]).norm(dim=-1) / said[:, 0].norm(dim=-1)).tolist(),
         "probabilities": said[:, 1].softmax(-1).tolist(),
         "start": said[:, 0].softmax(-1).tolist(),

@@ -37,7 +37,8 @@ def attended(
     """
     layers = {name: layer for name, (_, layer) in _ends(network, inputs).items() if layer.content_heads}
     found: dict[str, list[Tensor]] = {name: [] for name in layers}
-    hooks = [layer.register_forward_pre_hook(_keeping(found[name], name, pixel)) for name, layer in layers.items()]
+    asked = {_LIFTING: pixel, _LAST: None}
+    hooks = [layer.register_forward_pre_hook(_keeping(found[name], asked[name])) for name, layer in layers.items()]
     try:
         with torch.no_grad():
             logits = torch.cat([network(batch) for batch in inputs.split(240)])
@@ -97,12 +98,10 @@ def _ends(network: Network, inputs: Tensor) -> dict[str, tuple[str, SelfAttentio
     return {_LIFTING: layers[0], _LAST: layers[-1]}
 
 
-def _keeping(
-    found: list[Tensor], which: str, pixel: tuple[int, int] | None
-) -> Callable[[SelfAttention, tuple[Tensor, ...]], None]:
+def _keeping(found: list[Tensor], pixel: tuple[int, int] | None) -> Callable[[SelfAttention, tuple[Tensor, ...]], None]:
     def keep(layer: SelfAttention, given: tuple[Tensor, ...]) -> None:
         maps = layer.attention(given[0])[:, _shown(layer)]
-        found.append(_middle(maps) if pixel is None or which == _LAST else _at(maps, pixel, layer.crop))
+        found.append(_middle(maps) if pixel is None else _at(maps, pixel, layer.crop))
 
     return keep
 

@@ -11,7 +11,7 @@ from gsa.saved import Saved, read
 
 __all__ = ["CHOICES", "made"]
 
-# What can be chosen, and what it is called. The widest of all combinations answers within a second.
+# What can be chosen, and what it is called. The slowest of all combinations is made, and answers, within a second.
 CHOICES: dict[str, dict[str, str]] = {
     "group": {
         "Z2": "Z2, shifts alone",
@@ -22,7 +22,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "R8M": "R8M, and mirrors",
         "R16": "R16, turns by 22.5°",
     },
-    "encoding": {kind: kind for kind in KINDS},
+    "encoding": {name: name if "poses" in kind.keeps else f"{name}, breaks it" for name, kind in KINDS.items()},
     "form": {"regular": "regular", "summed": "summed"},
     "neighbourhood": {"3": "3×3", "5": "5×5", "7": "7×7", "all": "the whole map"},
     "window": {"square": "square", "disk": "disk"},

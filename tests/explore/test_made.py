@@ -7,12 +7,13 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
+import gsa
 from gsa.explore import server
 from gsa.explore._looking import looking
 from gsa.explore._made import CHOICES, made
 from gsa.explore._strokes import drawn
 from gsa.explore.server import application
-from gsa.saved import read
+from gsa.saved import Saved, read
 from tests.explore.unpacking import unpacked
 
 KIND = {"group": "R4", "encoding": "functional", "form": "regular", "neighbourhood": "5", "window": "square"}
@@ -80,6 +81,18 @@ def test_encodings_that_place_heads_are_shown_as_they_are():
     shown = unpacked(looking(saved.network, saved.pictures.normalise(drawn("3")[None]))["first"]["encoding"])
     expected = scores - scores.flatten(1).amax(1)[:, None, None, None]
     assert (shown - expected).abs().max() < 0.01 * expected.abs().max()
+
+
+@pytest.mark.parametrize("options, by", [({}, "content"), ({"content_heads": None}, "position")])
+def test_other_networks_of_a_run_are_shown_too(options, by):
+    known = read("digits_gsa").pictures
+    network = gsa.create_model("digits_gsa", group="R8M", **options).eval()
+    shown = TestClient(application({"mine": Saved(network, {}, known)}), base_url="http://127.0.0.1:8000")
+    found = shown.post("/state", params=STILL | {"angle": 18, "mirror": 1}, content=THREE).json()
+    assert found["errors"][0] < 1e-5 and found["moved"] < 1e-5 and [*found["attention"]] == ["last"] * (by == "content")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', shown.get("/").text, re.S)[1])
+    last = data["turn"]["layers"]["last"]
+    assert last["by"] == by and ("attention" in last) is (by == "position")
 
 
 @pytest.mark.parametrize(

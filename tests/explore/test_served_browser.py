@@ -206,8 +206,12 @@ def test_a_network_of_any_kind_is_chosen_and_the_picture_goes_along(opened):
         assert subject(page) == "your picture at 90°" and page.locator("#lifted canvas").count() == 9
     before = seen(page, "#looking")
     page.press("#looking canvas", "ArrowDown")
-    page.wait_for_timeout(400)
-    assert seen(page, "#looking") != before and "row 6" in page.inner_text("#looking")
+    page.wait_for_selector("#looking :text('row 6')")
+    assert seen(page, "#looking") != before
+    page.click("#tab-layers")
+    page.wait_for_selector("#layers td")
+    assert page.inner_text("#models button >> nth=0") == "untrained R8" and page.locator("#layers .bad").count() == 0
+    page.click("#tab-turn")
     page.select_option("#network", "0")
     page.wait_for_selector("body[data-drawn] #name:has-text('digits_gsa')")
     assert subject(page) == "your picture at 90°" and page.inner_text("#twin") == "digits_gsa_z2"

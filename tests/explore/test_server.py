@@ -71,6 +71,7 @@ def test_a_quarter_turn_is_exact_with_the_group_of_any_network(client):
         found = asked(client, in_bytes("3", side), network=network, angle=18).json()
         assert found["errors"][0] < 1e-5 and found["moved"] < 1e-5 and len(found["errors"]) == 2 - network // 2
         assert asked(client, in_bytes("3", side), network=network, angle=5).json()["moved"] is None
+        assert max(range(10), key=found["start"][0].__getitem__) == 3, "as large as the digits it was trained on"
 
 
 def test_files_are_framed_as_the_network_was_trained_and_bad_ones_are_refused(client, monkeypatch):

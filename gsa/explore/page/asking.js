@@ -13,6 +13,7 @@ async function askServer(address, content) {
 // What is wrong, in words; nothing when all is well.
 function trouble(error) {
   byId("trouble").textContent = error ? error.message : "";
+  if (error) byId("trouble").scrollIntoView({ block: "nearest" });
 }
 
 // The data of a tab, when it is first looked at; `asks` names the network.

@@ -7,6 +7,7 @@ function startLooking(data, state, again) {
   const tiles = data.poses.map((pose) => tile(byId("encoding"), pose, true));
   const which = () => ends[Number(byId("layer").value)];
   const layer = () => data.layers[which()];
+  byId("encoding").parentElement.classList.toggle("many", tiles.length > 8);
   view.canvas.tabIndex = 0;
 
   const heads = () => {
@@ -62,7 +63,7 @@ function startLooking(data, state, again) {
       `${label[0].toUpperCase()}${label.slice(1)}. ` +
       (by === "position"
         ? "Heads of this layer look by position alone: the same on every picture, turned with the pose."
-        : `A key is ${cell === 1 ? "a pixel" : `${cell}×${cell} pixels wide`} here; the weights change with the picture, and at 90° those of one pose are taken over by the next.`) +
+        : `A key is ${cell === 1 ? "a pixel" : `${cell}×${cell} pixels wide`} here; the weights change with the picture, and at an angle of the group those of one pose are taken over by another.`) +
       (free ? " Click on the picture, or use arrow keys on it, to choose the pixel." : "");
   };
 }
