@@ -11,7 +11,7 @@ from gsa.saved import Saved, read
 
 __all__ = ["CHOICES", "made"]
 
-# What can be chosen, and what it is called. The slowest of all combinations is made, and answers, within a second.
+# What can be chosen, and what it is called. The slowest combination is made in a second, and measured by layer in five.
 CHOICES: dict[str, dict[str, str]] = {
     "group": {
         "Z2": "Z2, shifts alone",
