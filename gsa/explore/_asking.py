@@ -13,6 +13,7 @@ from gsa.explore._strokes import drawn
 from gsa.explore._turning import SHIFTS, described, lifted_feature, telling_channels
 from gsa.groups import group
 from gsa.models import Network
+from gsa.nn import SelfAttention
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
@@ -30,7 +31,8 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
         digits: of `gsa.explore._strokes.DIGITS`.
 
     Returns:
-        Plain values for JSON, named as those of `turning`; "picture" is packed bytes, [digits, H, W], and "live" true.
+        Plain values for JSON, named as those of `turning`; "picture" is packed bytes, [digits, H, W], "live" is true,
+        and "keeps" whether every encoding keeps the group.
 
     Raises:
         ValueError: other networks.
@@ -38,14 +40,18 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
     network, known = saved.network, saved.pictures
     pictures = torch.stack([drawn(digit, known.image_size) for digit in digits])
     inputs = known.normalise(pictures)
+    layers = looking(network, inputs)
     with torch.no_grad():
         lifted = lifted_feature(network, inputs)
     return described(saved, digits, STEPS) | {
         "live": True,
+        "keeps": all(
+            "poses" in layer.encoding.keeps for layer in network.modules() if isinstance(layer, SelfAttention)
+        ),
         "mirrors": any(matrix.det() < 0 for matrix in network.group.matrices),
         "channels": telling_channels(lifted),
         "picture": packed((255 * pictures[:, 0]).round().to(torch.uint8)),
-        "layers": looking(network, inputs),
+        "layers": layers,
     }
 
 

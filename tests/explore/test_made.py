@@ -49,6 +49,7 @@ def test_a_quarter_turn_is_exact_for_every_kind_with_a_group(client, kind):
 
 def test_what_knows_where_it_stands_loses_the_group_and_what_knows_nothing_needs_none(client):
     assert min(state(client, encoding="absolute", angle=18).json()["errors"]) > 1e-2
+    assert '"keeps":false' in client.get("/", params=KIND | {"encoding": "absolute"}).text
     assert max(state(client, encoding="constant", neighbourhood="all", angle=18).json()["errors"]) < 1e-5
 
 
@@ -95,6 +96,12 @@ def test_other_networks_of_a_run_are_shown_too(options, by):
     assert last["by"] == by and ("attention" in last) is (by == "position")
 
 
+@pytest.mark.parametrize("name", ["rotmnist_vit", "rotmnist_r4_cnn"])
+def test_networks_without_attention_that_lifts_are_refused(name):
+    with pytest.raises(ValueError, match="whose first layer is lifting self-attention"):
+        application({name: Saved(gsa.create_model(name).eval(), {}, read("rotmnist_gsa").pictures)})
+
+
 @pytest.mark.parametrize(
     "kind, told",
     [
@@ -115,7 +122,7 @@ def test_what_cannot_be_made_is_refused_in_words(client, kind, told):
 def test_the_page_says_that_it_is_untrained_and_measures_its_layers(client):
     answer = client.get("/", params=KIND)
     data = json.loads(re.search(r'id="data">(.*?)</script>', answer.text, re.S)[1])
-    assert data["names"] == ["untrained R4", "untrained Z2"] and data["asks"] == KIND and data["turn"]["group"] == "R4"
+    assert data["names"] == ["untrained R4", "untrained Z2"] and data["asks"] == KIND and data["turn"]["keeps"]
     assert {name: [*values] for name, values in data["choices"].items()} == {n: [*v] for n, v in CHOICES.items()}
     own, plain, *others = client.get("/part/layers", params=KIND).json()
     assert own["first_broken"] is None and plain["first_broken"] == "lifting.out" and plain["group"] == "R4"

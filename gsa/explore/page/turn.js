@@ -17,6 +17,7 @@ function startTurn({ turn: data, names, offered, asks, choices: kinds }) {
   byId("alike").hidden = data.live && names.join() !== "digits_gsa,digits_gsa_z2";
   byId("trained").hidden = isMade;
   byId("made").hidden = !isMade;
+  byId("kept").hidden = !data.keeps;
   byId("group").textContent = data.group;
   byId("count").textContent = data.poses.length;
   ["own", "plain"].forEach((which, i) => {
