@@ -32,7 +32,7 @@ ARROWS = {
     "nn": {"_checks", "groups", "encodings", "ops"},
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
-    "explore": {"_extras", "groups", "models", "nn", "saved", "symmetry", "viz", "files"},
+    "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "viz", "files"},
     "saved": {"_version", "_extras", "files", "models", "ops"},
     "training": {"files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},

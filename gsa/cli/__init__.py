@@ -3,6 +3,7 @@
 gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
 gsa check NETWORK [--group GROUP | --shift DOWN,RIGHT] [--backward] [--input C,H,W]
+gsa check MODULE:NAME --permute {tokens,tokens-first,features} --input L,D [--backward]
 gsa explore [--checkpoint RUN] [--port PORT] [--open] [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
@@ -59,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     command("list", "Every network, its group and its number of parameters.")
     predict = command("predict", "The likeliest classes of pictures, a line each; framed as in training.")
     check = command(
-        "check", "The equivariance error of a network and its layers under turns or shifts, forward or backward."
+        "check",
+        "The equivariance error of a network and its layers under turns, shifts or permutations, or of gradients.",
     )
     explore = command("explore", "A page on which symmetry can be seen and played with; opens in any browser.")
     export = command("export", "Weights as safetensors and the configuration beside them.")
@@ -79,9 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         "--shift", action="append", metavar="DOWN,RIGHT",
         help="a cyclic shift in pixels that it is held to instead, such as 16,0; may be said again",
     )  # fmt: skip
+    check.add_argument(
+        "--permute", choices=("tokens", "tokens-first", "features"),
+        help="other orders that it is held to instead: of tokens [N, L, D], of tokens [L, N, D], or of features",
+    )  # fmt: skip
     check.add_argument("--margin", type=int, default=0, help="pixels at the border that shifts are not judged by")
     check.add_argument("--backward", action="store_true", help="the gradients, of weights too, not the outputs")
-    check.add_argument("--input", metavar="C,H,W", help="size of the random pictures (default: the network's own)")
+    check.add_argument("--input", metavar="C,H,W", help="of random pictures (default: its own), or L,D of tokens")
     check.add_argument("--depth", type=int, default=1, help="of the layers shown, 1 for those of the network itself")
     check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")

@@ -2,31 +2,39 @@
 
 import json
 import math
+import sys
 from argparse import Namespace
 
-from gsa.cli._subject import subject
-from gsa.groups import Group
-from gsa.symmetry import Action, GroupAction, LayerReport, Shifts
+import torch
+from torch import Tensor, nn
+
+from gsa.cli._subject import of_tokens, subject
+from gsa.symmetry import Action, FeaturePermutations, GroupAction, LayerReport, Shifts, TokenPermutations
 
 __all__ = ["run"]
 
+_APART = {
+    1: "no token sees another: if the module takes [L, N, D], as PyTorch's do by default, say --permute tokens-first",
+    0: "no token sees another: if the module takes [N, L, D], say --permute tokens",
+}
+
 
 def run(options: Namespace) -> int:
-    """The errors of a network and of its layers under each element of a symmetry, on random pictures.
+    """The errors of a network and of its layers under each element of a symmetry, on random pictures or tokens.
 
     Exit code 1 where an exact element of the symmetry that is claimed is broken, or an error is not a number.
     """
     what = str(options.checkpoint or options.network or "")
     if not what or (options.checkpoint and options.network):
         raise ValueError("say what to check once: a name, a run, or module:attribute; gsa check --help shows examples")
-    if options.group and options.shift:
-        raise ValueError("say one symmetry: --group or --shift, but got both")
+    said = [f"--{name}" for name in ("group", "shift", "permute") if getattr(options, name)]
+    if len(said) > 1:
+        raise ValueError(f"say one symmetry: --group, --shift or --permute, but got {' and '.join(said)}")
     if options.margin and not options.shift:
-        raise ValueError(f"--margin is for --shift, but got --margin {options.margin} alone")
-    network, images, own = subject(what, options.input)
-    claimed = _claimed(options, own)
+        raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
+    network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
     symmetry = claimed or GroupAction("R4M")
-    report = LayerReport.of(network.double(), images.double(), symmetry, options.tolerance, options.backward)
+    report = LayerReport.of(network.double(), inputs.double(), symmetry, options.tolerance, options.backward)
     errors = report.errors[list(report.errors)[-1]]
     broken = [g for g, error in errors.items() if not math.isfinite(error) or (claimed and g in report.broken)]
     if options.picture:
@@ -40,13 +48,49 @@ def run(options: Namespace) -> int:
     return 1 if broken else 0
 
 
-def _claimed(options: Namespace, own: Group | None) -> Action | None:
-    """What is said, or the network's own group; None where there is neither."""
+def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | None]:
+    """A network of pictures, and what is said of it, or its own group; None where there is neither."""
+    network, images, own = subject(what, options.input)
     if options.shift:
-        return Shifts(*map(_pixels, options.shift), margin=options.margin)
+        return network, images, Shifts(*map(_pixels, options.shift), margin=options.margin)
     if options.group:
-        return GroupAction(options.group)
-    return GroupAction(own) if own is not None and own.order > 1 else None
+        return network, images, GroupAction(options.group)
+    return network, images, GroupAction(own) if own is not None and own.order > 1 else None
+
+
+def _permuted(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action]:
+    """A module of tokens, and their orders or those of features."""
+    axis, of_features = int(options.permute != "tokens-first"), options.permute == "features"
+    network, tokens = of_tokens(what, options.input, axis)
+    orders = _orders(of_features, tokens, axis)
+    if not of_features and not _tokens_meet(network, tokens, axis):
+        print(f"gsa: {_APART[axis]}", file=sys.stderr)
+    return network, tokens, orders
+
+
+def _orders(of_features: bool, inputs: Tensor, axis: int) -> Action:
+    """Backwards, moved on by one, and at random: of the tokens of [3, L, D] or [L, 3, D], or of features."""
+    length = inputs.shape[2 if of_features else axis]
+    if length < 2:
+        raise ValueError(
+            f"other orders need at least 2 {'features' if of_features else 'tokens'}, but --input gives {length}"
+        )
+    forward = torch.arange(length)
+    orders = forward.flip(0), forward.roll(1), torch.randperm(length, generator=torch.Generator().manual_seed(0))
+    symmetry = FeaturePermutations(*orders) if of_features else TokenPermutations(*orders, axis=axis)
+    symmetry.elements = ["backwards", "moved on by one", "at random"]
+    return symmetry
+
+
+@torch.no_grad()
+def _tokens_meet(network: nn.Module, inputs: Tensor, axis: int) -> bool:
+    """Whether what becomes of the last token depends on the first one; where outputs are no tokens, so it is held."""
+    changed = inputs.clone()
+    changed.select(axis, 0).normal_(generator=torch.Generator().manual_seed(1))
+    before, after = network(inputs), network(changed)
+    if not isinstance(before, Tensor) or before.ndim != 3 or before.shape[axis] != inputs.shape[axis]:
+        return True
+    return not torch.equal(before.select(axis, -1), after.select(axis, -1))
 
 
 def _pixels(shift: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from gsa.groups import Group
 from gsa.models import create_model, list_models, list_pretrained, preset
 from gsa.saved import read
 
-__all__ = ["subject"]
+__all__ = ["of_tokens", "subject"]
 
 _SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of a network's own data
 _PICTURES = 3
@@ -41,10 +41,21 @@ def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | Non
     return saved.network, images, saved.network.group
 
 
-def _numbers(size: str) -> list[int]:
+def of_tokens(what: str, size: str | None, axis: int) -> tuple[nn.Module, Tensor]:
+    """A module of tokens, module:attribute, and some at random, [3, L, D], or [L, 3, D] where their axis is 0."""
+    if ":" not in what:
+        raise ValueError(f"--permute is for modules of tokens, such as mypackage:build, but {what} takes pictures")
+    expected = "tokens and features, such as 6,16"
+    if size is None:
+        raise ValueError(f"the numbers that {what} takes must be given: --input {expected}")
+    tokens = torch.randn(_PICTURES, *_numbers(size, expected, 2), generator=torch.Generator().manual_seed(0))
+    return _imported(what), tokens if axis else tokens.transpose(0, 1)
+
+
+def _numbers(size: str, expected: str = "channels, height and width, such as 3,64,64", count: int = 3) -> list[int]:
     parts = size.split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise ValueError(f"--input must be channels, height and width, such as 3,64,64, but got {size!r}")
+    if len(parts) != count or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
+        raise ValueError(f"--input must be {expected}, but got {size!r}")
     return [int(part) for part in parts]
 
 

@@ -10,16 +10,16 @@ from torch import Tensor
 from gsa.explore._looking import attended, looking
 from gsa.explore._packed import packed
 from gsa.explore._strokes import drawn
-from gsa.explore._turning import SHIFTS, described, lifted_feature
+from gsa.explore._turning import SHIFTS, described, lifted_feature, telling_channels
 from gsa.groups import group
 from gsa.models import Network
+from gsa.nn import SelfAttention
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
 __all__ = ["STEPS", "asked", "offered"]
 
 STEPS = 72  # angles in a full turn
-_CHANNELS = 2  # of the lifted feature
 _TURNS = group(f"R{STEPS}M")
 
 
@@ -27,32 +27,41 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
     """What is the same in every state: names, axes, the digits to begin with, and layers of `looking`.
 
     Args:
-        saved: a trained network of grey pictures, made as `digits_gsa` is.
+        saved: a network of grey pictures whose first layer is lifting self-attention.
         digits: of `gsa.explore._strokes.DIGITS`.
 
     Returns:
-        Plain values for JSON, named as those of `turning`; "picture" is packed bytes, [digits, H, W], and "live" true.
+        Plain values for JSON, named as those of `turning`; "picture" is packed bytes, [digits, H, W], "live" is true,
+        and "keeps" whether every encoding keeps the group.
 
     Raises:
-        ValueError: networks made otherwise.
+        ValueError: other networks.
     """
     network, known = saved.network, saved.pictures
     pictures = torch.stack([drawn(digit, known.image_size) for digit in digits])
     inputs = known.normalise(pictures)
-    _, contents, side = attended(network, inputs[:1])
+    layers = looking(network, inputs)
     with torch.no_grad():
         lifted = lifted_feature(network, inputs)
     return described(saved, digits, STEPS) | {
         "live": True,
+        "keeps": all(
+            "poses" in layer.encoding.keeps for layer in network.modules() if isinstance(layer, SelfAttention)
+        ),
         "mirrors": any(matrix.det() < 0 for matrix in network.group.matrices),
-        "channels": lifted.std((0, 2, 3, 4)).argsort(descending=True)[:_CHANNELS].sort().values.tolist(),
+        "channels": telling_channels(lifted),
         "picture": packed((255 * pictures[:, 0]).round().to(torch.uint8)),
-        "layers": looking(network, inputs, contents[0], side),
+        "layers": layers,
     }
 
 
 def asked(
-    saved: Saved, plain: Saved | None, pixels: bytes, place: tuple[int, int, int, int], channels: Sequence[int]
+    saved: Saved,
+    plain: Saved | None,
+    pixels: bytes,
+    place: tuple[int, int, int, int],
+    channels: Sequence[int],
+    looks_from: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """One state of one picture; every answer needs its question only.
 
@@ -64,21 +73,23 @@ def asked(
         pixels: the picture as it was drawn, a byte a pixel, row by row.
         place: mirrored or not, and indices of the shifts down and to the right and of the angle.
         channels: of the lifted feature.
+        looks_from: row and column of the pixel whose heads of the first layer are asked; the middle when None.
 
     Returns:
-        Plain values for JSON: packed "picture" [H, W], "lifted" [channels, poses, H′, W′], "attention" by content
-        [heads, poses, U, V]; by network its "errors" and "probabilities"; "limits" of the channels in the picture as it
-        was drawn; "moved", how far the lifted feature is from that of the picture as it was drawn, turned and moved on,
-        or None where the state is not in the group.
+        Plain values for JSON: packed "picture" [H, W], "lifted" [channels, poses, H′, W′], "attention" of the layers
+        that look by content, [heads, poses, U, V] each; by network its "errors" and "probabilities"; "limits" of the
+        channels in the picture as it was drawn; "moved", how far the lifted feature is from that of the picture as it
+        was drawn, turned and moved on, or None where the state is not in the group.
 
     Raises:
-        ValueError: a state that is not there, another number of bytes, or logits that are not finite.
+        ValueError: a state or a pixel that is not there, another number of bytes, or logits that are not finite.
     """
     network, known = saved.network, saved.pictures
     start, picture = _pictures(pixels, place, known.image_size)
     both = torch.cat((start, picture))
-    logits, contents, _ = attended(network, known.normalise(both))
+    after, contents = attended(network, known.normalise(picture), looks_from)
     with torch.no_grad():
+        logits = torch.cat((network(known.normalise(start)), after))
         lifted = lifted_feature(network, known.normalise(both))
         others = [] if plain is None else [plain.network(plain.pictures.normalise(both))]
     said = torch.stack([logits, *others]).double()
@@ -88,7 +99,7 @@ def asked(
         "picture": packed(picture[0, 0], bits=8),
         "lifted": packed(lifted[1, list(channels)], bits=8),
         "limits": lifted[0, list(channels)].abs().amax((1, 2, 3)).tolist(),
-        "attention": packed(contents[1], bits=8),
+        "attention": {name: packed(maps[0], bits=8) for name, maps in contents.items()},
         "errors": ((said[:, 1] - said[:, 0]).norm(dim=-1) / said[:, 0].norm(dim=-1)).tolist(),
         "probabilities": said[:, 1].softmax(-1).tolist(),
         "start": said[:, 0].softmax(-1).tolist(),

@@ -22,7 +22,7 @@ __all__ = ["filled", "layers", "page", "policy"]
 
 _PARTS = ("data", "draw", "table", "turn", "looks", "words", "orders", "starts", "biases", "layers", "tabs")
 _SCRIPTS = tuple(f"{part}.js" for part in _PARTS)  # in the order in which they run
-_LIVE = ("asking.js", "own.js")  # first, where a server answers
+_LIVE = ("asking.js", "own.js", "another.js")  # first, where a server answers
 
 
 def page(

@@ -23,13 +23,12 @@ _PEN = 0.75  # half the width of a line, in pixels
 _SOFT = 0.8  # over which its border fades, in pixels
 
 
-def drawn(digit: str, side: int = 12, box: float = 7.0) -> Tensor:
+def drawn(digit: str, side: int = 12) -> Tensor:
     """One of our digits, in the middle of a dark picture: float [1, side, side] in [0, 1].
 
     Args:
         digit: one of `DIGITS`.
-        side: of the picture in pixels.
-        box: side of the digit in pixels, from the middle of one line to that of another.
+        side: of the picture in pixels; that of the digit is 7/12 of it, from the middle of one line to that of another.
 
     Raises:
         ValueError: a digit that is not drawn.
@@ -40,7 +39,7 @@ def drawn(digit: str, side: int = 12, box: float = 7.0) -> Tensor:
     pixels = torch.stack((column, row), dim=-1)
     nearest = torch.full((side, side), torch.inf)
     for stroke in DIGITS[digit]:
-        corners = (torch.tensor(stroke) - 0.5) * box + side / 2
+        corners = ((torch.tensor(stroke) - 0.5) * 7 / 12 + 0.5) * side
         for start, end in pairwise(corners):
             along = ((pixels - start) @ (end - start) / (end - start).square().sum()).clamp(0, 1)
             nearest = torch.minimum(nearest, (pixels - start - along[..., None] * (end - start)).norm(dim=-1))

@@ -15,7 +15,7 @@ from gsa.models import Network
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
-__all__ = ["SHIFTS", "described", "lifted_feature", "turning"]
+__all__ = ["SHIFTS", "described", "lifted_feature", "telling_channels", "turning"]
 
 SHIFTS = (-2, -1, 0, 1, 2)  # in pixels, down as to the right
 _MARGIN = 2
@@ -41,7 +41,7 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
     Returns:
         Plain values for JSON: names and axes; packed "picture" [digits, 2, steps, H + 4, W + 4], "lifted" [digits, 2,
         steps, channels, poses, H′ + 4, W′ + 4], "probabilities" [networks, digits, 2, shifts, shifts, steps, K] and
-        "errors", of the same axes but K; "layers" of `looking`.
+        "errors", of the same axes but K; "layers" of `looking`, the last one with its attention in every state.
 
     Raises:
         ValueError: steps that are no multiple of 4; networks made otherwise, or of different pictures.
@@ -57,8 +57,14 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
     turned = torch.cat([_turned(drawn(digit, known.image_size), steps) for digit in digits])
     pictures = _shifted(turned, steps)
     axes = (len(digits), 2, len(SHIFTS), len(SHIFTS), steps)
-    logits, contents, side = attended(network, known.normalise(pictures))
-    layers = looking(network, known.normalise(pictures[:1]), contents.unflatten(0, axes), side)
+    layers = looking(network, known.normalise(pictures[:1]))
+    if [layer["by"] for layer in layers.values()] != ["position", "content"]:
+        raise ValueError(
+            "the page without a server shows networks whose first attention is by position and whose last has heads "
+            "with content, as those of digits_gsa; the served page shows others, too"
+        )
+    logits, contents = attended(network, known.normalise(pictures))
+    layers["last"]["attention"] = packed(contents["last"].unflatten(0, axes), bits=8)
     with torch.no_grad():
         others = _batches(plain.network, plain.pictures.normalise(pictures))
         wide = F.pad(turned, [_MARGIN] * 4)
@@ -66,10 +72,10 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
             0, (len(digits), 2, steps)
         )
         _check_windows(lifted, lifted_feature(network, known.normalise(pictures[:1])))
-    channels = lifted.std((0, 1, 2, 4, 5, 6)).argsort(descending=True)[:_CHANNELS].sort().values
+    channels = telling_channels(lifted[:, 0, 0, ..., _MARGIN:-_MARGIN, _MARGIN:-_MARGIN])
     both = torch.stack((logits, others)).unflatten(1, axes)
     return described(saved, digits, steps) | {
-        "channels": channels.tolist(),
+        "channels": channels,
         "errors": packed(_changes(both)),
         "feature_errors": [_feature_errors(digit, network, steps) for digit in lifted[:, 0]],
         "picture": packed(wide[:, 0].unflatten(0, (len(digits), 2, steps)), bits=8),
@@ -121,6 +127,13 @@ def _batches(function: Callable[[Tensor], Tensor], inputs: Tensor, size: int = 2
 def lifted_feature(network: Any, inputs: Tensor) -> Tensor:
     """What attention along the group is given first: [B, 1, H, W] → [B, C, poses, H′, W′]."""
     return network.lifted(network.stem_pool(network.lifting(inputs)))
+
+
+def telling_channels(lifted: Tensor) -> list[int]:
+    """Channels of [B, C, poses, H, W] whose poses differ most; of one pose, those that change most."""
+    axis = 2 if lifted.shape[2] > 1 else (0, 3, 4)
+    differing = lifted.var(axis, keepdim=True).mean((0, 2, 3, 4)) / lifted.square().mean((0, 2, 3, 4))
+    return differing.nan_to_num().argsort(descending=True)[:_CHANNELS].sort().values.tolist()
 
 
 def _changes(logits: Tensor) -> Tensor:

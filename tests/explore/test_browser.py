@@ -64,7 +64,7 @@ def error(page, which):
 
 def test_a_quarter_turn_is_exact_with_the_group_and_red_without(page):
     assert "trained alike" in page.inner_text("#panel-turn p") and page.inner_text("#twin") == "digits_gsa_z2"
-    page.click("#quarters button:nth-child(2)")
+    page.click("#turns button:has-text('90°')")
     assert page.inner_text("#angle-told") == "90°"
     assert 0 < error(page, "own") < 1e-5 and error(page, "plain") > 1e-2
     assert "bad" not in page.get_attribute("#error-own", "class")

@@ -13,8 +13,10 @@ import gsa
 from gsa import explore
 from gsa.cli import main
 from gsa.explore import _page
+from gsa.explore._made import made
 from gsa.explore._packed import packed
 from gsa.saved import read
+from tests.explore.test_made import KIND
 from tests.explore.unpacking import unpacked
 from tests.test_core import ROOT, with_the_core_alone
 
@@ -66,7 +68,7 @@ def test_the_network_knows_the_digits_and_its_poses_move_on(document):
         start, turned = lifted[i, 0, :2]
         moved = gsa.group("R4").act(start[None], 1)[0]
         assert (turned - moved).abs().max() <= turn["lifted"]["scale"] * 1.01 < start.abs().max() / 50
-        start, turned = unpacked(turn["layers"]["content"]["attention"])[i, 0, 2, 2, :2]
+        start, turned = unpacked(turn["layers"]["last"]["attention"])[i, 0, 2, 2, :2]
         assert (turned - gsa.group("R4").act(start[None], 1)[0]).abs().max() < 0.01 < (turned - start).abs().max()
 
 
@@ -93,9 +95,8 @@ def test_a_network_that_is_made_otherwise_is_refused():
     saved.network.stem_pool = torch.nn.MaxPool3d((1, 3, 3), 1, (0, 1, 1))  # sees the border
     with pytest.raises(ValueError, match="sees no border"):
         explore.turning(saved, plain, steps=4, digits=("2",))
-    saved.network.lifting.content_heads = 1
-    with pytest.raises(ValueError, match="by position"):
-        explore.turning(saved, plain, steps=4, digits=("2",))
+    with pytest.raises(ValueError, match="first attention is by position"):
+        explore.turning(made(KIND), plain, steps=4, digits=("2",))
 
 
 def test_rows_stay_with_their_words_without_an_encoding_and_not_with_indices():

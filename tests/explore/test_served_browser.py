@@ -181,10 +181,64 @@ def test_another_network_is_chosen(opened):
     assert error(page, "own") < 1e-5 and page.locator("#lifted canvas").count() == 9
 
 
+def chooses(page, **kind):
+    """Another kind of network in the form, and the page that comes of it."""
+    for name, value in kind.items():
+        page.select_option(f"#another select[name={name}]", value)
+    page.eval_on_selector("body", "e => delete e.dataset.drawn")
+    page.click("#another button")
+
+
+def test_a_network_of_any_kind_is_chosen_and_the_picture_goes_along(opened):
+    page = opened()
+    assert "untrained" not in page.inner_text("#panel-turn p >> nth=0")
+    draw(page, (0.35, 0.25), (0.65, 0.25), (0.45, 0.8))
+    shows(page, "your picture")
+    goes_to(page, 18, 90)
+    for kind in ({"group": "R8"}, {"encoding": "fourier"}, {"form": "summed"}, {"neighbourhood": "all"}):
+        views = ("#bars",) if "form" in kind else ("#lifted", "#looking", "#encoding", "#bars")  # lifting has one form
+        before = {view: seen(page, view) for view in views}
+        chooses(page, **kind)
+        page.wait_for_selector('body[data-drawn="90°"]')
+        assert not [view for view in before if seen(page, view) == before[view]], kind
+        assert 0 < error(page, "own") < 1e-5 < 1e-3 < error(page, "plain")
+        assert "untrained networks" in page.inner_text("#panel-turn p >> nth=0") and page.is_visible("#beside")
+        assert subject(page) == "your picture at 90°" and page.locator("#lifted canvas").count() == 9
+    before = seen(page, "#looking")
+    page.press("#looking canvas", "ArrowDown")
+    page.wait_for_selector("#looking :text('row 6')")
+    assert seen(page, "#looking") != before
+    page.click("#tab-layers")
+    page.wait_for_selector("#layers td")
+    assert page.inner_text("#models button >> nth=0") == "untrained R8" and page.locator("#layers .bad").count() == 0
+    page.click("#tab-turn")
+    page.select_option("#network", "0")
+    page.wait_for_selector("body[data-drawn] #name:has-text('digits_gsa')")
+    assert subject(page) == "your picture at 90°" and page.inner_text("#twin") == "digits_gsa_z2"
+
+
+def test_a_kind_that_cannot_be_is_refused_where_it_was_chosen(opened):
+    page, other = opened(), opened()
+    chooses(page, group="R8", encoding="table")
+    page.wait_for_selector("#trouble:has-text('use \\'functional\\', \\'fourier\\' or \\'rotary\\'')")
+    assert page.inner_text("#name") == "digits_gsa" and page.input_value("#another select[name=encoding]") == "table"
+    page.focus("#another select[name=group]")
+    page.keyboard.press("Z")
+    page.focus("#another button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("body[data-drawn] #name:has-text('untrained Z2')")
+    assert not page.is_visible("#error-plain") and not page.inner_text("#trouble")
+    goes_to(other, 18, 90)
+    assert other.inner_text("#name") == "digits_gsa" and error(other, "own") < 1e-5
+    assert all("422" in complaint for complaint in opened.complaints) and len(opened.complaints) == 1
+    opened.complaints.clear()
+
+
+@pytest.mark.parametrize("kind", ["", "&group=R16&encoding=rotary&form=regular&neighbourhood=all&window=disk"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_is_cut_off(opened, width, scheme):
-    page = opened()
+def test_nothing_is_cut_off(opened, width, scheme, kind):
+    page = opened(f"0{kind}")
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

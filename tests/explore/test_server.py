@@ -49,7 +49,7 @@ def test_a_state_is_the_one_that_is_computed_in_advance(client, monkeypatch):
     monkeypatch.setattr(_turning, "drawn", lambda *given: (255 * drawn(*given)).round() / 255)
     table = explore.turning(read("digits_gsa"), read("digits_gsa_z2"), steps=8, digits=("2", "7"))
     errors, probabilities, pictures = (unpacked(table[name]) for name in ("errors", "probabilities", "picture"))
-    maps, looks = unpacked(table["lifted"]), unpacked(table["layers"]["content"]["attention"])
+    maps, looks = unpacked(table["lifted"]), unpacked(table["layers"]["last"]["attention"])
     for digit, mirror, down, right, step in ((0, 0, 2, 2, 2), (1, 1, 0, 3, 1), (1, 0, 2, 2, 0)):
         changes = {"mirror": mirror, "down": down, "right": right, "angle": 9 * step}
         found = asked(client, in_bytes("27"[digit]), **changes).json()
@@ -61,7 +61,7 @@ def test_a_state_is_the_one_that_is_computed_in_advance(client, monkeypatch):
         assert torch.allclose(torch.tensor(found["errors"]).float(), errors[:, *where], rtol=0.02, atol=2e-6)
         assert (torch.tensor(found["probabilities"]) - probabilities[:, *where]).abs().max() < 0.005
         assert (unpacked(found["picture"]) - pictures[digit, mirror, step][rows, columns]).abs().max() < 0.01
-        assert (unpacked(found["attention"]) - looks[where]).abs().max() < 0.01
+        assert (unpacked(found["attention"]["last"]) - looks[where]).abs().max() < 0.01
         window = maps[digit, mirror, step][..., 2:-2, 2:-2] if (down, right) == (2, 2) else None
         assert window is None or (unpacked(found["lifted"]) - window).abs().max() < 0.02 * window.abs().max()
 
@@ -71,6 +71,7 @@ def test_a_quarter_turn_is_exact_with_the_group_of_any_network(client):
         found = asked(client, in_bytes("3", side), network=network, angle=18).json()
         assert found["errors"][0] < 1e-5 and found["moved"] < 1e-5 and len(found["errors"]) == 2 - network // 2
         assert asked(client, in_bytes("3", side), network=network, angle=5).json()["moved"] is None
+        assert max(range(10), key=found["start"][0].__getitem__) == 3, "as large as the digits it was trained on"
 
 
 def test_files_are_framed_as_the_network_was_trained_and_bad_ones_are_refused(client, monkeypatch):

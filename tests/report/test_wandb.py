@@ -14,6 +14,7 @@ import pytest
 from omegaconf import OmegaConf
 
 import gsa
+from gsa.explore._page import filled
 from gsa.report import GALLERY, dashboard
 from gsa.runner import ConfigError, train
 from gsa.runner._wandb_settings import complete_wandb
@@ -77,6 +78,19 @@ def test_an_offline_run_holds_what_a_dashboard_shows(offline):
         "pictures/heads"
     }
     assert len(wanted) > 15 and not [name for name in wanted if not any(key.startswith(name) for key in history)]
+
+
+@pytest.mark.filterwarnings("ignore")  # wandb's own
+def test_the_page_is_logged_as_the_docs_say_and_as_it_is(tmp_path, monkeypatch):
+    for name, value in (("WANDB_MODE", "offline"), ("WANDB_SILENT", "true")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    page = filled({"names": ["digits_gsa"]})
+    Path("page.html").write_text(page, encoding="utf-8")
+    (said,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.S)
+    exec(compile(said, "training.md", "exec"), names := {})
+    (kept,) = Path(names["run"].dir).glob("media/html/explore_*.html")
+    assert kept.read_text(encoding="utf-8") == page and "wandb" not in page
 
 
 def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):

@@ -13,14 +13,15 @@ async function askServer(address, content) {
 // What is wrong, in words; nothing when all is well.
 function trouble(error) {
   byId("trouble").textContent = error ? error.message : "";
+  if (error) byId("trouble").scrollIntoView({ block: "nearest" });
 }
 
-// The data of a tab, when it is first looked at.
-async function askPart(name) {
+// The data of a tab, when it is first looked at; `asks` names the network.
+async function askPart(name, asks) {
   const panel = byId(`panel-${name}`);
   panel.setAttribute("aria-busy", "true");
   try {
-    return await unpackAll(await (await askServer(`/part/${name}`)).json());
+    return await unpackAll(await (await askServer(`/part/${name}?${new URLSearchParams(asks)}`)).json());
   } catch (error) {
     trouble(error);
     throw error;
@@ -31,20 +32,25 @@ async function askPart(name) {
 
 // As `fromTable`. Answers to older questions are told until a newer one has been told, and while nothing but the angle
 // has changed; `tell` is called again, with true, when more is known of the curves.
-function fromServer(data, network) {
+function fromServer(data, asks) {
   data.side = data.picture.shape.at(-1);
-  let known = new Map(); // angles → answers, of one picture, mirrored or not, at one place
-  let kept = "";
+  const byContent = data.layers.first.by === "content"; // then it looks from the pixel that is chosen
+  let known = new Map(); // angles → answers, of one picture, mirrored or not, at one place, from one pixel
+  let chances = new Map(); // angles → probabilities, whatever the pixel
+  let [kept, keptPicture] = ["", ""];
   let last, next, resting;
   let [asked, told, busy] = [0, 0, false];
   const pixels = (state) => state.pixels ?? Uint8Array.from(at(data.picture, state.digit));
-  const keyOf = (state) => [state.digit, state.picture, state.mirror, state.down, state.right].join();
+  const pictureOf = (state) => [state.digit, state.picture, state.mirror, state.down, state.right].join();
+  const pixelOf = (state) => (byContent ? { row: state.pixel[0], column: state.pixel[1] } : {});
+  const keyOf = (state) => [pictureOf(state), ...Object.values(pixelOf(state))].join();
 
   async function ask(state) {
     const { mirror, down, right, angle } = state;
-    const query = new URLSearchParams({ network, mirror, down, right, angle });
+    const query = new URLSearchParams({ ...asks, mirror, down, right, angle, ...pixelOf(state) });
     const answer = await unpackAll(await (await askServer(`/state?${query}`, pixels(state))).json());
     if (keyOf(state) === kept) known.set(angle, answer);
+    if (pictureOf(state) === keptPicture) chances.set(angle, answer.probabilities);
   }
 
   function say(question, curvesOnly = false) {
@@ -59,7 +65,7 @@ function fromServer(data, network) {
     const digit = data.digits[state.digit];
     const likeliest = answer.start[0].indexOf(Math.max(...answer.start[0]));
     const truth = digit === undefined ? likeliest : data.classes.indexOf(digit);
-    const chance = (net) => data.angles.map((_, angle) => known.get(angle)?.probabilities[net][truth]);
+    const chance = (net) => data.angles.map((_, angle) => chances.get(angle)?.[net][truth]);
     return {
       state,
       subject: digit === undefined ? "your picture" : `the digit ${digit}`,
@@ -67,7 +73,7 @@ function fromServer(data, network) {
       limits: answer.limits,
       picture: at(answer.picture),
       lifted: (channel, pose) => at(answer.lifted, channel, pose),
-      attention: (head, pose) => at(answer.attention, head, pose),
+      attention: (which, head, pose) => at(answer.attention[which], head, pose),
       errors: answer.errors,
       probabilities: answer.probabilities,
       curves: data.names.map((_, net) => chance(net)),
@@ -90,7 +96,7 @@ function fromServer(data, network) {
 
   // The other angles, for the curves, while nobody asks.
   async function fill() {
-    const angle = data.angles.findIndex((_, angle) => !known.has(angle));
+    const angle = data.angles.findIndex((_, angle) => !chances.has(angle));
     if (busy || next || angle < 0) return;
     busy = true;
     const done = await ask({ ...last.state, angle }).then(() => true, trouble);
@@ -106,6 +112,7 @@ function fromServer(data, network) {
     last = { state: { ...state }, tell, number: ++asked };
     clearTimeout(resting);
     if (keyOf(state) !== kept) [known, kept] = [new Map(), keyOf(state)];
+    if (pictureOf(state) !== keptPicture) [chances, keptPicture] = [new Map(), pictureOf(state)];
     if (known.has(state.angle)) {
       next = undefined;
       say(last);

@@ -104,5 +104,5 @@ function logarithmic(error) {
   return Math.min(Math.max((Math.log10(Math.max(error, 1e-99)) + 16) / 16.5, 0), 1);
 }
 
-const percent = (value) => `${(100 * value).toFixed(0)} %`;
+const percent = (value) => `${(100 * value).toFixed(0)}\u00a0%`;
 const small = (value) => (value === 0 ? "0" : value < 0.01 ? value.toExponential(1) : value.toFixed(2));

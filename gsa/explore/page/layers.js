@@ -33,8 +33,9 @@ function startLayers(networks) {
         const bar = element("i");
         bar.style.width = `${100 * logarithmic(error)}%`;
         const kind = !judged ? "sampled" : error > tolerance ? "bad" : "good";
-        const title = element("th", { scope: "row", textContent: layer === whole ? `${layer} (the whole)` : layer });
-        const number = Number.isFinite(error) ? (error === 0 ? "0" : error.toExponential(1)) : "not a number";
+        const words = (layer === whole ? `${layer} (the whole)` : layer).split(/(?<=\.)/); // a line may end behind a dot
+        const title = element("th", { scope: "row" }, ...words.flatMap((word) => [element("wbr"), word]));
+        const number = Number.isFinite(error) ? small(error) : "not a number";
         const first = layer === broken ? " first" : "";
         return element("tr", { className: kind + first }, title, element("td", {}, bar), element("td", { textContent: number }));
       });

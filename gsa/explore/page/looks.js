@@ -1,24 +1,26 @@
 // Where heads of the first tab look, and their encodings.
 
 function startLooking(data, state, again) {
-  const kinds = ["position", "content"];
+  const ends = ["first", "last"];
   const view = tile(byId("looking"), "");
   const zoom = 24;
-  const tiles = data.poses.map((pose) => tile(byId("encoding"), `encoding, ${pose}`, true));
-  const layer = () => data.layers[kinds[Number(byId("layer").value)]];
+  const tiles = data.poses.map((pose) => tile(byId("encoding"), pose, true));
+  const which = () => ends[Number(byId("layer").value)];
+  const layer = () => data.layers[which()];
+  byId("encoding").parentElement.classList.toggle("many", tiles.length > 8);
   view.canvas.tabIndex = 0;
 
   const heads = () => {
     options(byId("head"), Array.from({ length: layer().heads }, (_, i) => String(i)));
-    byId("head").value = "1"; // the first one looks at the pixel itself
+    byId("head").value = layer().by === "position" ? "1" : "0"; // the first one by position looks at the pixel itself
   };
-  options(byId("layer"), ["first, by position", "last, by content"], () => (heads(), again()));
+  options(byId("layer"), ends.map((end) => `${end}, by ${data.layers[end].by}`), () => (heads(), again()));
   options(byId("pose"), data.poses, again);
   heads();
   byId("head").addEventListener("change", again);
   const move = (row, column) => {
-    const last = data.side - 2;
-    state.pixel = [row, column].map((place) => Math.min(Math.max(place, 1), last));
+    const { crop } = data.layers.first;
+    state.pixel = [row, column].map((place) => Math.min(Math.max(place, crop), data.side - 1 - crop));
     again();
   };
   view.canvas.addEventListener("click", (event) => {
@@ -32,13 +34,13 @@ function startLooking(data, state, again) {
     move(state.pixel[0] + step[0], state.pixel[1] + step[1]);
   });
 
-  return ({ picture, attention: byContent }) => {
+  return ({ picture, attention: ofState }) => {
     const { side } = data;
-    const { attention, encoding, cell, map } = layer();
+    const { attention, by, encoding, cell, map } = layer();
     const [head, pose] = [Number(byId("head").value), Number(byId("pose").value)];
-    const free = byId("layer").value === "0"; // by position: the same in every state, for every pixel
-    const weights = free ? at(attention, head, pose) : byContent(head, pose);
-    const reach = attention.shape.at(-1);
+    const free = which() === "first";
+    const weights = by === "position" ? at(attention, head, pose) : ofState(which(), head, pose); // by position: in every state
+    const reach = Math.sqrt(weights.length);
     const middle = (side + (map % 2 ? 0 : cell)) / 2; // of the pixel in the middle, or after it
     const [row, column] = free ? state.pixel.map((place) => place + 0.5) : [middle, middle];
     paint(view.canvas, picture, side, grey, "");
@@ -53,15 +55,16 @@ function startLooking(data, state, again) {
     tiles.forEach(({ canvas }, h) => {
       const scores = at(encoding, head, h);
       const least = Math.min(...data.poses.flatMap((_, other) => at(encoding, head, other)));
-      paint(canvas, scores, reach, (value) => warm(1 - value / (least || -1)), `encoding of head ${head} as pose ${data.poses[h]} sees it`);
+      paint(canvas, scores, Math.sqrt(scores.length), (value) => warm(1 - value / (least || -1)), `encoding of head ${head} as pose ${data.poses[h]} sees it`);
       canvas.style.borderColor = h === pose ? "var(--own)" : "";
       canvas.style.borderWidth = h === pose ? "3px" : "";
     });
     byId("looks").textContent =
       `${label[0].toUpperCase()}${label.slice(1)}. ` +
-      (free
-        ? "Heads of this layer look by position alone: the same on every picture, turned with the pose. Click on the picture, or use arrow keys on it, to choose the pixel."
-        : `A key is ${cell}×${cell} pixels wide here; the weights change with the picture, and at 90° those of one pose are taken over by the next.`);
+      (by === "position"
+        ? "Heads of this layer look by position alone: the same on every picture, turned with the pose."
+        : `A key is ${cell === 1 ? "a pixel" : `${cell}×${cell} pixels wide`} here; the weights change with the picture, and at an angle of the group those of one pose are taken over by another.`) +
+      (free ? " Click on the picture, or use arrow keys on it, to choose the pixel." : "");
   };
 }
 

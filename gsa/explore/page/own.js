@@ -1,13 +1,9 @@
-// Pictures of one's own: drawn, or from a file; and the choice of a network.
+// Pictures of one's own: drawn, or from a file.
 
 const MOST_BYTES = 4e6; // the server takes no more
 
 // `take` is called with the pixels that the server has made of a picture, or with nothing when it is cleared.
-function startOwn(network, names, take) {
-  options(byId("network"), names);
-  byId("network").value = network;
-  byId("network").addEventListener("change", (event) => location.assign(`/?network=${event.target.value}`));
-
+function startOwn(asks, take) {
   const [pad, file, inverted] = [byId("pad"), byId("file"), byId("inverted")];
   const context = pad.getContext("2d");
   let from, pixels;
@@ -17,7 +13,7 @@ function startOwn(network, names, take) {
   async function send(content) {
     const number = ++sent;
     try {
-      const answer = new Uint8Array(await (await askServer(`/picture?network=${network}`, content)).arrayBuffer());
+      const answer = new Uint8Array(await (await askServer(`/picture?${new URLSearchParams(asks)}`, content)).arrayBuffer());
       if (number !== sent) return; // a newer one is on its way
       pixels = answer;
       trouble();

@@ -23,7 +23,7 @@ function fromTable(data) {
       limits,
       picture: windowed(data, at(data.picture, ...plane), state),
       lifted: (channel, pose) => windowed(data, at(data.lifted, ...plane, channel, pose), state),
-      attention: (head, pose) => at(data.layers.content.attention, ...where, head, pose),
+      attention: (which, head, pose) => at(data.layers[which].attention, ...where, head, pose),
       errors: data.names.map((_, net) => at(data.errors, net, ...where)[0]),
       probabilities: data.names.map((_, net) => probabilities(net, state.angle)),
       curves: data.names.map((_, net) => data.angles.map((_, angle) => probabilities(net, angle)[truth])),

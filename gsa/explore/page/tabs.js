@@ -34,10 +34,10 @@ function startTabs(open) {
   const begin = async (name) => {
     const start = starts[name];
     delete starts[name];
-    if (start) start(data[name] ?? (await askPart(name)));
+    if (start) start(data[name] ?? (await askPart(name, data.asks)));
   };
   startTabs(begin);
-  startTurn(data.turn, data.names, data.offered);
+  startTurn(data);
   if (!data.turn.live) Object.keys(starts).forEach(begin);
   document.body.dataset.ready = "yes";
 })();

@@ -2,16 +2,22 @@
 
 const RED = 1e-3; // a change of the logits that is called broken
 
-function startTurn(data, names, offered = names) {
+function startTurn({ turn: data, names, offered, asks, choices: kinds }) {
   const middle = data.shifts.indexOf(0);
-  const state = { digit: 0, mirror: 0, down: middle, right: middle, angle: 0, pixel: [5, 5] };
-  data.names = names.map((name, i) => `${name} (${i ? "Z2" : data.group})`);
-  const network = offered.indexOf(names[0]);
-  const source = data.live ? fromServer(data, network) : fromTable(data);
+  const state = { digit: 0, mirror: 0, down: middle, right: middle, angle: 0 };
+  const isMade = Boolean(asks?.group);
+  data.names = isMade ? names : names.map((name, i) => `${name} (${i ? "Z2" : data.group})`);
+  const source = data.live ? fromServer(data, asks) : fromTable(data);
+  const centre = Math.ceil(data.side / 2) - 1;
+  state.pixel = [centre, centre];
+  if (data.live) Object.assign(state, carried(data));
   const parts = [startLifted(data), startLooking(data, state, () => show()), startCurve(data), startBars(data)];
   names.forEach((name, i) => (byId(["name", "twin"][i]).textContent = name));
   byId("beside").hidden = names.length === 1;
   byId("alike").hidden = data.live && names.join() !== "digits_gsa,digits_gsa_z2";
+  byId("trained").hidden = isMade;
+  byId("made").hidden = !isMade;
+  byId("kept").hidden = !data.keeps;
   byId("group").textContent = data.group;
   byId("count").textContent = data.poses.length;
   ["own", "plain"].forEach((which, i) => {
@@ -28,7 +34,8 @@ function startTurn(data, names, offered = names) {
   }
   const pressDigit = choices(byId("digits"), data.digits, (digit) => set({ digit, pixels: undefined }));
   const steps = data.angles.length;
-  const pressQuarter = choices(byId("quarters"), ["0°", "90°", "180°", "270°"], (i) => set({ angle: (i * steps) / 4 }));
+  const turns = [0, 45, 90, 180, 270].map((degrees) => data.angles.indexOf(degrees)).filter((index) => index >= 0);
+  const pressTurn = choices(byId("turns"), turns.map((index) => `${data.angles[index]}°`), (i) => set({ angle: turns[i] }));
   const angle = byId("angle");
   angle.max = steps - 1;
   angle.addEventListener("input", () => set({ angle: Number(angle.value) }));
@@ -36,10 +43,12 @@ function startTurn(data, names, offered = names) {
     byId(axis).max = data.shifts.length - 1;
     byId(axis).addEventListener("input", (event) => set({ [axis]: Number(event.target.value) }));
   }
+  byId("mirror").checked = Boolean(state.mirror);
   byId("mirror").addEventListener("change", (event) => set({ mirror: Number(event.target.checked) }));
   if (data.live) {
     let taken = 0;
-    startOwn(network, offered, (pixels) => set(pixels ? { digit: -1, picture: ++taken, pixels } : { digit: 0, pixels }));
+    startOwn(asks, (pixels) => set(pixels ? { digit: -1, picture: ++taken, pixels } : { digit: 0, pixels }));
+    startAnother(asks, offered, kinds, data, state);
   }
 
   function show() {
@@ -54,7 +63,7 @@ function startTurn(data, names, offered = names) {
       byId(`${axis}-told`).textContent = `${pixels} px`;
     }
     pressDigit(state.digit);
-    pressQuarter((4 * state.angle) / steps);
+    pressTurn(turns.indexOf(state.angle));
     source(state, draw);
   }
 
@@ -82,7 +91,8 @@ function told(data, { state, subject, errors, moved }) {
   const shifted = isShifted(data, state);
   if (!shifted && !state.mirror && angle === 0) return `${measured} This is ${data.live ? subject : "the digit"} as it was drawn.`;
   const move = state.mirror ? `A mirror and a turn by ${angle}° are` : `A turn by ${angle}° is`;
-  if (moved !== undefined) return `${measured} ${move} in ${data.group}: exact to rounding.`;
+  if (moved !== undefined && errors[0] <= RED) return `${measured} ${move} in ${data.group}: exact to rounding.`;
+  if (moved !== undefined) return `${measured} ${move} in ${data.group}, but this network does not keep it.`;
   const reasons = [];
   if (angle % 90) reasons.push("the angle lies between the pixels, where pictures are sampled");
   else if (data.group === "Z2" && angle) reasons.push("turns are not in Z2");
@@ -95,6 +105,7 @@ function startLifted(data) {
   const row = byId("lifted");
   const input = tile(row, "picture");
   const tiles = data.poses.map((pose) => tile(row, `pose ${pose}`));
+  row.style.setProperty("--tiles", 1 + tiles.length);
   let last;
   const show = (now) => {
     last = now;

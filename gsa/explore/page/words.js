@@ -51,7 +51,8 @@ function startWords(data) {
     const made = element("table", { id: `matrix-${name}` }, element("caption", { textContent: MATRICES[name] }));
     const square = numbers[0].length === 3;
     const head = element("tr", {}, element("th"));
-    if (square) head.append(...rows.map((word) => element("th", { textContent: word, scope: "col" })));
+    const columns = square ? rows : numbers[0].map((_, channel) => String(channel + 1));
+    head.append(...columns.map((textContent) => element("th", { textContent, scope: "col" })));
     made.append(element("thead", {}, head));
     const body = element("tbody");
     numbers.forEach((row, i) => {
@@ -61,7 +62,7 @@ function startWords(data) {
       line.append(title);
       row.forEach((value, j) => {
         const cell = element("td", { textContent: value.toFixed(2), tabIndex: i + j ? -1 : 0 });
-        cell.style.background = css(signed((0.75 * value) / most));
+        cell.style.background = css(signed((0.65 * value) / most));
         cell.addEventListener("mouseenter", () => tell(name, i, j, values, rows));
         cell.addEventListener("focus", () => tell(name, i, j, values, rows));
         cell.addEventListener("keydown", (event) => walk(event, body, i, j));
