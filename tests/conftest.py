@@ -14,7 +14,7 @@ ALL_GROUPS = ("Z2", "Z2M", "R2", "R3", "R4", "R8", "R12", "R16", "R2M", "R4M", "
 # What tests need besides torch, lightning, triton and pytest; tests of what is not installed are skipped.
 OPTIONAL = (
     "hydra", "omegaconf", "wandb", "torchvision", "h5py", "sklearn", "matplotlib", "PIL", "yaml", "dotenv", "rich",
-    "hypothesis", "huggingface_hub", "onnx", "onnxscript", "onnxruntime", "tensorboard", "optuna",
+    "hypothesis", "huggingface_hub", "onnx", "onnxscript", "onnxruntime", "tensorboard", "optuna", "timm",
 )  # fmt: skip
 MISSING = {name for name in OPTIONAL if find_spec(name) is None}
 

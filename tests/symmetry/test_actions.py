@@ -1,6 +1,7 @@
 """Shifts, and orders of tokens and of features: what keeps them in PyTorch's and torchvision's networks, and where."""
 
 import pytest
+import timm
 import torch
 from torch import nn
 from torchvision.models import SwinTransformer, VisionTransformer, resnet18
@@ -156,7 +157,6 @@ def test_what_is_no_symmetry_is_refused(make, message):
 
 
 def test_timm_networks_are_looked_into():
-    timm = pytest.importorskip("timm")
     torch.manual_seed(0)
     vit = timm.create_model("vit_tiny_patch16_224", img_size=64, depth=1, num_classes=3).eval()
     for weight in vit.parameters():
