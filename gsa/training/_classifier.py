@@ -18,7 +18,7 @@ from torchmetrics.classification import BinaryAUROC, MulticlassAccuracy
 from gsa.training._examination import Examination, Findings
 from gsa.training._loss import TrainingLoss
 from gsa.training._parameters import parameter_groups
-from gsa.training.adapter import data_of, in_mid_epoch
+from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch
 
 __all__ = ["Classifier"]
 
@@ -122,23 +122,26 @@ class Classifier(lightning.LightningModule):
             mean_loss.set_dtype(loss.dtype)  # which metrics do not take over from their module
         mean_loss.update(loss.detach(), len(labels))
         accuracy.update(logits, labels)
+        if f"{part}_" in self.auroc:
+            auroc: Any = self.auroc[f"{part}_"]
+            auroc.update(logits.float().softmax(-1)[:, 1], labels)
         if part == "test":
             self.examination.update(images, logits, labels)
-        metrics = {f"{part}/loss": mean_loss, f"{part}/accuracy": accuracy}
-        if f"{part}_" in self.auroc:
-            metrics[f"{part}/auroc"] = auroc = self.auroc[f"{part}_"]
-            auroc.update(logits.float().softmax(-1)[:, 1], labels)
-        shown = {"train": f"{part}/loss", "val": f"{part}/accuracy", "test": None}[part]
-        for name, value in metrics.items():
-            self.log(
-                name,
-                value,
-                on_step=False,
-                on_epoch=True,
-                prog_bar=name == shown,
-                batch_size=len(labels),
-            )
+        if part != "train":
+            self._log(part)
         return loss
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, index: int) -> None:
+        if ends_epoch(self.trainer):
+            self._log("train")  # once, as it takes longer than the metrics themselves
+
+    def _log(self, part: str) -> None:
+        """What the metrics come to at the end of the epoch."""
+        metrics = {"loss": self.mean_loss, "accuracy": self.accuracy, "auroc": self.auroc}
+        shown = {"train": "loss", "val": "accuracy", "test": None}[part]
+        for name, kept in metrics.items():
+            if f"{part}_" in kept:
+                self.log(f"{part}/{name}", kept[f"{part}_"], on_step=False, on_epoch=True, prog_bar=name == shown)
 
     def _train_metrics(self) -> dict[str, Any]:
         return {"loss": self.mean_loss["train_"], "accuracy": self.accuracy["train_"]}

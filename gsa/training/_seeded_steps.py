@@ -24,4 +24,11 @@ class SeededSteps(Callback):
         self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
     ) -> None:
         key = f"{self.seed} {trainer.current_epoch} {index} {trainer.global_rank}"
-        torch.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1)
+        seed = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 1
+        device = trainer.strategy.root_device.type
+        if device in ("cpu", "cuda"):  # torch.manual_seed asks for the devices of every make, which takes a millisecond
+            torch.default_generator.manual_seed(seed)
+            if device == "cuda":
+                torch.cuda.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)

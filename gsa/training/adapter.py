@@ -11,6 +11,7 @@ __all__ = [
     "BATCH_NORM",
     "batches_done",
     "data_of",
+    "ends_epoch",
     "in_mid_epoch",
     "is_alone",
     "is_ddp",
@@ -32,6 +33,12 @@ def batches_done(trainer: lightning.Trainer) -> int:
 def in_mid_epoch(trainer: lightning.Trainer) -> bool:
     """Whether some of the training batches of the epoch at hand have been begun, and not all."""
     return 0 < batches_done(trainer) < trainer.num_training_batches
+
+
+def ends_epoch(trainer: lightning.Trainer) -> bool:
+    """Whether the training batch at hand, which is done, is the last one before the metrics are looked at."""
+    loop = trainer.fit_loop.epoch_loop
+    return loop.batch_progress.is_last_batch or loop._is_training_done or trainer.should_stop
 
 
 def data_of(trainer: Any) -> Any:
