@@ -76,10 +76,14 @@ def _parser() -> argparse.ArgumentParser:
         "network", nargs="?", metavar="NETWORK",
         help="a name of gsa list, a run, checkpoint, export, or anything importable: torchvision.models:resnet18",
     )  # fmt: skip
-    check.add_argument("--group", help="the symmetry it is held to, such as R8M (default: the network's own)")
+    check.add_argument(
+        "--group",
+        help="the symmetry it is held to, such as R8M (default: that of a network of ours; others are measured)",
+    )
     check.add_argument(
         "--shift", action="append", metavar="DOWN,RIGHT",
-        help="a cyclic shift in pixels that it is held to instead, such as 16,0; may be said again",
+        help="a cyclic shift in pixels that it is held to instead, such as 16,0; may be said again (padding sees the "
+        "border: --margin)",
     )  # fmt: skip
     check.add_argument(
         "--permute", choices=("tokens", "tokens-first", "features"),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.cli._subject import of_tokens, subject
+from gsa.files import one_line
 from gsa.symmetry import Action, FeaturePermutations, GroupAction, LayerReport, Shifts, TokenPermutations
 
 __all__ = ["run"]
@@ -33,8 +34,12 @@ def run(options: Namespace) -> int:
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
-    symmetry = claimed or GroupAction("R4M")
-    report = LayerReport.of(network.double(), inputs.double(), symmetry, options.tolerance, options.backward)
+    symmetry, network, inputs = claimed or GroupAction("R4M"), network.double(), inputs.double()
+    _refuse_unfit(what, network, inputs)
+    axis = int(options.permute != "tokens-first")
+    if (options.permute or "features") != "features" and not _tokens_meet(network, inputs, axis):
+        print(f"gsa: {_APART[axis]}", file=sys.stderr)
+    report = LayerReport.of(network, inputs, symmetry, options.tolerance, options.backward)
     errors = report.errors[list(report.errors)[-1]]
     broken = [g for g, error in errors.items() if not math.isfinite(error) or (claimed and g in report.broken)]
     if options.picture:
@@ -46,6 +51,18 @@ def run(options: Namespace) -> int:
     else:
         print(_told(what, report, claimed, broken, options.depth))
     return 1 if broken else 0
+
+
+def _refuse_unfit(what: str, network: nn.Module, inputs: Tensor) -> None:
+    """A network that cannot be run on random inputs of this size; whatever it raises."""
+    try:
+        with torch.no_grad():
+            network(inputs)
+    except Exception as error:
+        raise ValueError(
+            f"{what} must take one tensor of floating numbers, of the shape {list(inputs.shape)} here (--input), but "
+            f"raised {type(error).__name__}: {one_line(error)}"
+        ) from error
 
 
 def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | None]:
@@ -62,10 +79,7 @@ def _permuted(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action]
     """A module of tokens, and their orders or those of features."""
     axis, of_features = int(options.permute != "tokens-first"), options.permute == "features"
     network, tokens = of_tokens(what, options.input, axis)
-    orders = _orders(of_features, tokens, axis)
-    if not of_features and not _tokens_meet(network, tokens, axis):
-        print(f"gsa: {_APART[axis]}", file=sys.stderr)
-    return network, tokens, orders
+    return network, tokens, _orders(of_features, tokens, axis)
 
 
 def _orders(of_features: bool, inputs: Tensor, axis: int) -> Action:

@@ -63,7 +63,13 @@ def _imported(what: str) -> nn.Module:
     """module:attribute, which is a network, or makes one when it is called."""
     place, _, name = what.partition(":")
     sys.path.append(os.getcwd())
-    found: Any = import_module(place)
+    try:
+        found: Any = import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise  # what the module itself imports
+        hint = f"; say {place.removesuffix('.py')}:{name}, as Python imports it" if place.endswith(".py") else ""
+        raise ValueError(f"there is no module {error.name!r} to import here{hint}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise ValueError(f"{place} has no {name!r}")

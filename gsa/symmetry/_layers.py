@@ -1,5 +1,8 @@
 """Where a network loses a symmetry: the error of every layer's output, in the order in which they are reached."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -8,7 +11,7 @@ from gsa.symmetry._action import Action, action
 from gsa.symmetry._listening import heard, tensor_of
 from gsa.symmetry._measure import evaluating
 
-__all__ = ["layer_errors", "outputs_of"]
+__all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
 
 
 def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -> dict[str, dict[int, float]]:
@@ -48,6 +51,67 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
             with heard(module, compare):
                 compare(whole, tensor_of(module(symmetry.act(x, element))))
     return {name: errors for name, errors in found.items() if errors or name == whole}
+
+
+def errors_given_to(module: nn.Module, x: Tensor, symmetry: Action, name: str) -> dict[int, float]:
+    """As `layer_errors`, of what a submodule is given; nothing where that is none that the symmetry moves.
+
+    Args:
+        module, x, symmetry: as there.
+        name: a key of `layer_errors`; the whole module is given nothing but x.
+    """
+    with torch.no_grad(), evaluating(module):
+        given = [_given_to(module, symmetry.act(x, g), name) for g in range(len(symmetry.elements))]
+        start = _given_to(module, x, name)
+        if start is None:
+            return {}
+        errors = {g: symmetry.error(moved, start, g, x.shape) for g, moved in enumerate(given) if moved is not None}
+    return {g: error for g, error in errors.items() if error is not None}
+
+
+def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, list[int]]:
+    """Submodules whose outputs depend on the input, that were not judged, nor what they are part of: name → shape."""
+    outputs: dict[str, Tensor] = {}
+    names = set(judged)
+
+    def keep(name: str, output: Tensor) -> None:
+        if name not in names:
+            outputs[name] = output.clone()
+
+    with torch.no_grad(), evaluating(module):
+        with heard(module, keep):
+            module(x)
+        other = torch.rand(x.shape, generator=torch.Generator().manual_seed(0))
+        _leave_out_tables(module, other.to(x), outputs)
+    known = names | outputs.keys()
+    return {name: list(output.shape) for name, output in outputs.items() if not known & set(within(name)[:-1])}
+
+
+def within(name: str) -> list[str]:
+    """The submodules that one is part of, from the outermost one to itself: "a.b.c" → "a", "a.b", "a.b.c"."""
+    path, *_ = name.split(" ")
+    parts = path.split(".")
+    return [".".join(parts[: depth + 1]) for depth in range(len(parts) - 1)] + [name]
+
+
+def _given_to(module: nn.Module, x: Tensor, name: str) -> Tensor | None:
+    """The first tensor that a submodule is given, at the call that its name says."""
+    path, _, number = name.partition(" ")
+    found: list[Tensor | None] = []
+
+    def keep(layer: nn.Module, inputs: Any, named: Any) -> None:
+        given = tensor_of((*inputs, *named.values()))
+        found.append(None if given is None else given.clone())
+
+    if path not in dict(module.named_modules()):
+        return None
+    handle = module.get_submodule(path).register_forward_pre_hook(keep, with_kwargs=True)
+    try:
+        module(x)
+    finally:
+        handle.remove()
+    call = int(number.strip("()")) - 1 if number else 0
+    return found[call] if call < len(found) else None
 
 
 def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tensor]:

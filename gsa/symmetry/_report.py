@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from gsa.groups import Group
 from gsa.symmetry._action import Action, GroupAction, action
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
-from gsa.symmetry._layers import layer_errors
+from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
 
 __all__ = ["LayerReport"]
 
 _MOST_COLUMNS = 8
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,17 @@ class LayerReport:
         tolerance: what exact elements are held to.
         apart: of gradients, the errors of `gradient_errors` with every submodule judged apart; empty where none is
             broken.
+        given: the errors of what the first broken submodule is given, and those that it is part of, from the outermost
+            one to itself; empty ones where the symmetry does not move that.
+        unjudged: submodules whose outputs the symmetry does not move, by name, and the shapes of these.
     """
 
     symmetry: Action
     errors: Mapping[str, Mapping[int, float]]
     tolerance: float = 1e-5
     apart: Mapping[str, Mapping[int, float]] | None = None
+    given: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    unjudged: Mapping[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -46,7 +52,12 @@ class LayerReport:
         """Measure a module; arguments as in `layer_errors`, or for gradients as in `gradient_errors`."""
         symmetry = action(symmetry)
         if not backward:
-            return cls(symmetry, layer_errors(module, x, symmetry), tolerance)
+            errors = layer_errors(module, x, symmetry)
+            report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))
+            if report.first_broken is None:
+                return report
+            chain = within(report.first_broken[0])
+            return replace(report, given={name: errors_given_to(module, x, symmetry, name) for name in chain})
         report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
         return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
 
@@ -74,7 +85,8 @@ class LayerReport:
     def first_broken(self) -> tuple[str, float, float] | None:
         """The first layer that breaks an exact element, with the worst error before and after it; None if none does.
 
-        Of gradients, in the order in which they arrive, and of submodules judged apart.
+        Before it is the layer that stands before it; what is done between the two counts as its own, unless `given`
+        tells. Of gradients, in the order in which they arrive, and of submodules judged apart.
         """
         before = 0.0
         for layer, errors in (self.apart or self.errors).items():
@@ -100,6 +112,7 @@ class LayerReport:
             "exact": [name[g] for g in self.symmetry.exact],
             "broken": [name[g] for g in self.broken],
             "first_broken": None if self.first_broken is None else self.first_broken[0],
+            "unjudged": dict(self.unjudged),
             "layers": {
                 layer: {name[g]: error if math.isfinite(error) else None for g, error in errors.items()}
                 for layer, errors in self.errors.items()
@@ -140,13 +153,39 @@ class LayerReport:
     def _verdict(self) -> list[str]:
         if self.first_broken is not None:
             layer, before, after = self.first_broken
-            what = f"on the way back at {layer}, all judged apart" if self.backward else f"by {layer}"
-            return [f"first broken {what}: {before:.1e} before it, {after:.1e} after"]
+            if self.backward:
+                return [
+                    f"first broken on the way back at {layer}, by what its output goes into: {before:.1e} before, "
+                    f"{after:.1e} after (each submodule judged apart, on unbroken outputs)"
+                ]
+            return [*self._between(layer, before, after), *self._silent()]
         if self.apart is None or not self.broken:
-            return []
+            return self._silent()
         if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
             return ["which layer breaks it is not told: the output of one of them says nothing of a broken element"]
         return ["no derivative breaks it by itself; outputs do, of which the report of the forward pass tells"]
+
+    def _between(self, layer: str, before: float, after: float) -> list[str]:
+        """Whether the first broken layer breaks it, or what is done before it, and in which module."""
+        rows = list(self.errors)
+        last = rows[rows.index(layer) - 1] if layer != rows[0] else "the input"
+        if layer == rows[-1]:
+            return [f"first broken after {last}, by {layer} itself: {before:.1e} before, {after:.1e} after"]
+        place = None
+        for name, errors in self.given.items():
+            if (given := self._worst(errors)) > self.tolerance:
+                where = f"in {place}, before {name}" if place else f"between {last} and {name}"
+                return [f"first broken {where}: {before:.1e} before, {given:.1e} in what {name} gets"]
+            place = name if errors else place
+        return [f"first broken by {layer}: {before:.1e} before it, {after:.1e} after"]
+
+    def _silent(self) -> list[str]:
+        """Which layers say nothing."""
+        if not self.unjudged:
+            return []
+        some = [f"{name} {shape}" for name, shape in list(self.unjudged.items())[:_MOST_NAMED]]
+        more = f" and {len(self.unjudged) - len(some)} more" if len(self.unjudged) > len(some) else ""
+        return [f"not judged, as {self.symmetry.name} moves no outputs of such shapes: {', '.join(some)}{more}"]
 
     def _cell(self, layer: str, elements: list[int]) -> str:
         errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}

@@ -14,7 +14,8 @@ VIT = [f"{perturbed_vit.__module__}:{perturbed_vit.__name__}", "--input", "3,16,
 def test_a_shift_is_a_claim(capsys):
     assert cli.main(["check", *VIT, "--shift", "4,0", "--shift=0,-8"]) == 1
     said = capsys.readouterr().out
-    assert "first broken by encoder.dropout" in said and "4,0" in said and "0,-8" in said and "BROKEN" in said
+    assert "first broken in encoder, before encoder.dropout" in said  # where positions are added
+    assert "4,0" in said and "0,-8" in said and "BROKEN" in said
     patches = ["torch.nn:Identity", "--input", "3,16,16"]
     assert cli.main(["check", *patches, "--shift", "4,0", "--margin", "2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -42,4 +43,14 @@ def test_gradients_are_checked_and_drawn(capsys, tmp_path):
 ])  # fmt: skip
 def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
     assert cli.main(["check", *VIT, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("subject, message", [
+    ("torch.nn:CrossEntropyLoss", "must take one tensor of floating numbers, of the shape [3, 1, 9, 9] here (--input)"),
+    ("nowhere:build", "there is no module 'nowhere' to import here"),
+    ("tests/nowhere.py:build", "say tests/nowhere:build, as Python imports it"),
+])  # fmt: skip
+def test_what_cannot_be_run_is_no_finding(subject, message, capsys):
+    assert cli.main(["check", subject, "--input", "1,9,9"]) == 2
     assert message in capsys.readouterr().err

@@ -50,6 +50,36 @@ def test_planted_the_layer_that_breaks_it_is_named_with_the_error_before_and_aft
     assert report.as_dict()["first_broken"] == "stages.0.0" and report.as_dict()["broken"] == ["90°", "180°", "270°"]
 
 
+class Placed(nn.Module):
+    """What breaks it is done between two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Conv2d(1, 2, 1), nn.Conv2d(2, 2, 1)
+        self.places = nn.Parameter(torch.rand(2, 6, 6))
+
+    def forward(self, x):
+        return self.after(self.before(x) + self.places)
+
+
+def test_what_is_done_between_two_layers_is_not_laid_to_the_second():
+    torch.manual_seed(0)
+    placed, x = Placed().double(), torch.rand(2, 1, 6, 6).double()
+    assert "first broken between before and after: " in str(LayerReport.of(placed, x, "R4"))
+    assert "first broken in 0, before 0.after: " in str(LayerReport.of(nn.Sequential(placed), x, "R4"))
+    placed.places.data.zero_()
+    placed.after = nn.Conv2d(2, 2, 3, padding=1).double()  # planted: the layer itself
+    assert "first broken by after: " in str(LayerReport.of(placed, x, "R4"))
+
+
+def test_layers_that_cannot_be_judged_are_told():
+    torch.manual_seed(0)
+    lifting = gsa.nn.LiftingSelfAttention("R4", 1, 2).double()
+    report = LayerReport.of(nn.Sequential(lifting, nn.Flatten(1, 2)), torch.rand(2, 1, 6, 6).double(), "Z2M")
+    assert report.unjudged == {"0": [2, 2, 4, 6, 6]} and "not judged, as Z2M moves no outputs" in str(report)
+    assert not LayerReport.of(nn.Sequential(lifting), torch.rand(2, 1, 6, 6).double(), "R4").unjudged
+
+
 def test_planted_an_encoding_that_does_not_turn_is_named():
     torch.manual_seed(0)
     ours = gsa.create_model("digits_r4_sa").double().eval()
@@ -104,7 +134,7 @@ def test_the_command_checks_names(name, capsys):
     assert told["broken"] == [] or not told["claimed"]
     assert told["group"] == {"digits_gsa": "R4", "digits_r8_sa": "R8", "digits_z2_sa": "R4M"}[name]
     assert cli.main(["check", name, "--group", "R8M"]) == 1  # more than it has
-    assert ("broken by lifting" in capsys.readouterr().out) is ("z2" in name), "features of one pose are images"
+    assert ("broken in lifting" in capsys.readouterr().out) is ("z2" in name), "features of one pose are images"
 
 
 @pytest.mark.parametrize("arguments, message", [
