@@ -121,7 +121,9 @@ def test_a_folder_that_has_moved_is_still_the_same_run(small, tmp_path, capsys):
     assert "finished already" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("how", ["moved", "copied", "elsewhere"])
+@pytest.mark.parametrize(
+    "how", ["moved", *(pytest.param(how, marks=pytest.mark.slow) for how in ("copied", "elsewhere"))]
+)
 def test_a_run_goes_on_in_another_folder(small, tmp_path, how):
     """The best epoch is one of before the move, as no later one is validated on anything that it gets right."""
     options = (*DROPOUT, "trainer.max_epochs=3")
