@@ -141,7 +141,7 @@ function startLifted(data) {
     byId("moved").textContent =
       now.moved !== undefined
         ? `The maps at 0°, turned by ${now.degrees} and moved to their new poses, differ from these by ${small(now.moved)} (all channels).`
-        : "At a quarter turn without mirror and shift, the maps are compared with those at 0°, turned and moved on.";
+        : `Where an exact element of ${data.group} has moved the picture, without a shift, the maps are compared with those at 0°, moved on alike.`;
   };
   options(byId("channel"), data.channels.map(String), () => show(last));
   return show;
