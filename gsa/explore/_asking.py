@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gsa.encodings import KINDS
 from gsa.explore._looking import attended, looking
 from gsa.explore._packed import packed
 from gsa.explore._strokes import drawn
@@ -19,7 +20,8 @@ from gsa.symmetry import relative_error
 
 __all__ = ["STEPS", "asked", "offered"]
 
-STEPS = 72  # angles in a full turn
+STEPS = 144  # angles in a full turn: those of R16 and of R12 are among them
+_EVERY = 2  # of them, one on the curves
 _TURNS = group(f"R{STEPS}M")
 
 
@@ -32,7 +34,7 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
 
     Returns:
         Plain values for JSON, named as those of `turning`; "picture" is packed bytes, [digits, H, W], "live" is true,
-        and "keeps" whether every encoding keeps the group.
+        and "kind" what `_kind` says.
 
     Raises:
         ValueError: other networks.
@@ -43,12 +45,9 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
     layers = looking(network, inputs)
     with torch.no_grad():
         lifted = lifted_feature(network, inputs)
-    return described(saved, digits, STEPS) | {
+    return described(saved, digits, STEPS, _EVERY) | {
         "live": True,
-        "keeps": all(
-            "poses" in layer.encoding.keeps for layer in network.modules() if isinstance(layer, SelfAttention)
-        ),
-        "mirrors": any(matrix.det() < 0 for matrix in network.group.matrices),
+        "kind": _kind(network),
         "channels": telling_channels(lifted),
         "picture": packed((255 * pictures[:, 0]).round().to(torch.uint8)),
         "layers": layers,
@@ -105,6 +104,20 @@ def asked(
         "start": said[:, 0].softmax(-1).tolist(),
         "moved": _moved(network, lifted, place),
     }
+
+
+def _kind(network: Network) -> str:
+    """Group, and encoding, form and neighbourhood of its attention, as R4, quadratic, regular, 3×3."""
+    layers = [layer for layer in network.modules() if isinstance(layer, SelfAttention)]
+    encodings = {name for name, kind in KINDS.items() for layer in layers if type(layer.encoding) is kind}
+    forms = {layer.form for layer in layers} - {"lifting"}
+    windows = {(layer.neighbourhood.size, layer.neighbourhood.window) for layer in layers}
+    sizes = [
+        "the whole map" if size is None else f"{size}×{size}" + (f" {window}" if window != "square" else "")
+        for size, window in sorted(windows, key=str)
+    ]
+    parts = (" and ".join(part) for part in (sorted(encodings), sorted(forms), sizes))
+    return ", ".join([network.group.name, *filter(None, parts)])
 
 
 def _pictures(pixels: bytes, place: tuple[int, int, int, int], side: int) -> tuple[Tensor, Tensor]:

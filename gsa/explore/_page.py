@@ -74,7 +74,7 @@ def filled(data: dict[str, Any], live: bool = False) -> str:
     document = text("index.html")
     filling = {
         "STYLE": text("style.css"),
-        "OWN": text("own.html") if live else "",
+        "OWN": text("own.html") if live else text("kept.html"),
         "SCRIPT": text(*(_LIVE if live else ()), *_SCRIPTS),
         "DATA": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
     }

@@ -12,6 +12,7 @@ from gsa.explore._packed import packed
 from gsa.explore._strokes import drawn
 from gsa.groups import group
 from gsa.models import Network
+from gsa.nn import SelfAttention
 from gsa.saved import Saved
 from gsa.symmetry import relative_error
 
@@ -85,10 +86,20 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
     }
 
 
-def described(saved: Saved, digits: Sequence[str], steps: int) -> dict[str, Any]:
-    """Names and axes, as the page shows them."""
+def described(saved: Saved, digits: Sequence[str], steps: int, every: int = 1) -> dict[str, Any]:
+    """Names and axes, as the page shows them.
+
+    "turns" are the group's rotations in degrees, "keeps" is whether every encoding keeps the group, and every so many
+    angles, one is on the curves.
+    """
     own = saved.network.group
+    layers = [layer for layer in saved.network.modules() if isinstance(layer, SelfAttention)]
+    turns = [torch.atan2(matrix[1, 0], matrix[0, 0]).rad2deg().item() for matrix in own.matrices if matrix.det() > 0]
     return {
+        "turns": sorted(round(turn % 360, 6) % 360 for turn in turns),
+        "mirrors": bool((own.matrices.det() < 0).any()),
+        "keeps": all("poses" in layer.encoding.keeps for layer in layers),
+        "every": every,
         "group": own.name,
         "poses": [own.describe(h) for h in range(own.order)],
         "digits": list(digits),

@@ -27,6 +27,10 @@ def client():
     return TestClient(answers, base_url="http://127.0.0.1:8000")
 
 
+def data_of(answer):
+    return json.loads(re.search(r'id="data">(.*?)</script>', answer.text, re.S)[1])
+
+
 def state(client, **changes):
     return client.post("/state", params=KIND | STILL | changes, content=THREE)
 
@@ -42,21 +46,28 @@ def state(client, **changes):
     ],
 )
 def test_a_quarter_turn_is_exact_for_every_kind_with_a_group(client, kind):
-    found = state(client, **kind, angle=18).json()
+    found = state(client, **kind, angle=36).json()
     assert found["errors"][0] < 1e-5 and found["moved"] < 1e-5 and found["errors"][1] > 1e-2
-    assert state(client, **kind, angle=9).json()["errors"][0] > 1e-2, "between the pixels"
+    assert state(client, **kind, angle=18).json()["errors"][0] > 1e-2, "between the pixels"
 
 
 def test_what_knows_where_it_stands_loses_the_group_and_what_knows_nothing_needs_none(client):
-    assert min(state(client, encoding="absolute", angle=18).json()["errors"]) > 1e-2
+    assert min(state(client, encoding="absolute", angle=36).json()["errors"]) > 1e-2
     assert '"keeps":false' in client.get("/", params=KIND | {"encoding": "absolute"}).text
-    assert max(state(client, encoding="constant", neighbourhood="all", angle=18).json()["errors"]) < 1e-5
+    assert max(state(client, encoding="constant", neighbourhood="all", angle=36).json()["errors"]) < 1e-5
+
+
+@pytest.mark.parametrize("name, turns", [("Z2M", 1), ("R8", 8), ("R16", 16)])
+def test_the_turns_of_every_group_are_among_the_angles(client, name, turns):
+    shown = data_of(client.get("/", params=KIND | {"group": name}))["turn"]
+    assert shown["turns"] == [360 * turn / turns for turn in range(turns)] and {*shown["turns"]} <= {*shown["angles"]}
+    assert shown["mirrors"] is (name == "Z2M") and len(shown["angles"][:: shown["every"]]) == 72, "as many questions"
 
 
 def test_attention_is_that_of_the_pixel_and_turns_with_it(client):
     start = unpacked(state(client, row=0, column=3).json()["attention"]["first"])
     assert (start.sum((-2, -1)) - 1).abs().max() < 0.05 and not start[..., :2, :].any(), "above it is the border"
-    turned = unpacked(state(client, row=8, column=0, angle=18).json()["attention"]["first"])
+    turned = unpacked(state(client, row=8, column=0, angle=36).json()["attention"]["first"])
     assert (turned[:, 1] - start[:, 0].rot90(1, (-2, -1))).abs().max() < 0.01
     other = unpacked(state(client, row=0, column=4, angle=0).json()["attention"]["first"])
     assert (other - start).abs().max() > 0.05, "planted: another pixel"
@@ -89,9 +100,9 @@ def test_other_networks_of_a_run_are_shown_too(options, by):
     known = read("digits_gsa").pictures
     network = gsa.create_model("digits_gsa", group="R8M", **options).eval()
     shown = TestClient(application({"mine": Saved(network, {}, known)}), base_url="http://127.0.0.1:8000")
-    found = shown.post("/state", params=STILL | {"angle": 18, "mirror": 1}, content=THREE).json()
+    found = shown.post("/state", params=STILL | {"angle": 36, "mirror": 1}, content=THREE).json()
     assert found["errors"][0] < 1e-5 and found["moved"] < 1e-5 and [*found["attention"]] == ["last"] * (by == "content")
-    data = json.loads(re.search(r'id="data">(.*?)</script>', shown.get("/").text, re.S)[1])
+    data = data_of(shown.get("/"))
     last = data["turn"]["layers"]["last"]
     assert last["by"] == by and ("attention" in last) is (by == "position")
 
@@ -120,8 +131,11 @@ def test_what_cannot_be_made_is_refused_in_words(client, kind, told):
 
 
 def test_the_page_says_that_it_is_untrained_and_measures_its_layers(client):
-    answer = client.get("/", params=KIND)
-    data = json.loads(re.search(r'id="data">(.*?)</script>', answer.text, re.S)[1])
+    data = data_of(client.get("/", params=KIND))
+    assert data["turn"]["kind"] == "R4, functional, regular, 5×5"
+    assert data_of(client.get("/"))["turn"]["kind"] == "R4, quadratic, regular, 3×3"
+    disk = data_of(client.get("/", params=KIND | {"neighbourhood": "7", "window": "disk"}))
+    assert disk["turn"]["kind"] == "R4, functional, regular, 7×7 disk"
     assert data["names"] == ["untrained R4", "untrained Z2"] and data["asks"] == KIND and data["turn"]["keeps"]
     assert {name: [*values] for name, values in data["choices"].items()} == {n: [*v] for n, v in CHOICES.items()}
     own, plain, *others = client.get("/part/layers", params=KIND).json()

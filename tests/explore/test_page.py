@@ -44,6 +44,12 @@ def test_the_page_stands_alone(document):
     assert addresses('<script src="x.js">') and addresses("see http://x") and addresses("fetch('data')")
 
 
+def test_the_page_names_itself_and_the_one_that_is_served(document):
+    assert "<title>gsa: " in document and "<code>gsa explore</code> without" in document and 'id="pad"' not in document
+    served = _page.filled({}, live=True)
+    assert "<code>gsa explore</code> without" not in served and 'id="pad"' in served
+
+
 def test_text_in_the_data_cannot_end_its_element():
     document = _page.filled({"name": "</script><script>alert(1)</script> {{SCRIPT}}"})
     assert data_of(document)["name"].startswith("</script>") and "<script>alert" not in document

@@ -89,7 +89,7 @@ def test_what_is_drawn_is_turned_exactly_and_cleared(opened):
     draw(page, (0.35, 0.25), (0.65, 0.25), (0.45, 0.8))
     shows(page, "your picture")
     before = seen(page, "#lifted")
-    goes_to(page, 18, 90)
+    goes_to(page, 36, 90)
     assert error(page, "own") < 1e-5 and error(page, "plain") > 1e-2 and seen(page, "#lifted") != before
     assert "in R4: exact" in page.inner_text("#told") and "moved to their new poses" in page.inner_text("#moved")
     page.focus("#clear")
@@ -110,7 +110,7 @@ def test_a_file_is_taken_and_what_is_none_gets_a_message(opened):
     assert "it is not a whole file of PNG" in page.inner_text("#trouble")
     page.set_input_files("#file", {"name": "mine.png", "mimeType": "image/png", "buffer": bytes(4_000_001)})
     page.wait_for_selector("#trouble:has-text('at most 4 MB')")
-    goes_to(page, 18, 90)
+    goes_to(page, 36, 90)
     assert error(page, "own") < 1e-5 and subject(page) == "your picture at 90°"
     assert all("422" in complaint for complaint in opened.complaints) and len(opened.complaints) == 1
     opened.complaints.clear()
@@ -127,8 +127,11 @@ def test_controls_and_tabs_work_as_on_the_page_without_a_server(opened):
     ):
         before = {view: seen(page, view) for view in ("#lifted", "#looking", "#bars")}
         change()
-        page.wait_for_timeout(250)
-        assert not [view for view in before if seen(page, view) == before[view]]
+        for _ in range(20):
+            page.wait_for_timeout(250)
+            if not (same := [view for view in before if seen(page, view) == before[view]]):
+                break
+        assert not same
     for _ in range(60):  # all angles are asked for in time
         page.wait_for_timeout(250)
         if (curve := page.get_attribute("#curve path >> nth=1", "d").count("L")) == 72:
@@ -140,16 +143,32 @@ def test_controls_and_tabs_work_as_on_the_page_without_a_server(opened):
     assert page.inner_text("#models button:nth-child(3)") == "rotmnist_gsa"
 
 
+def test_a_tab_that_is_looked_at_comes_before_the_curve(opened):
+    page, held, asked = opened(), [], []
+    page.wait_for_selector("#filling:has-text('computing')")
+    assert page.inner_text("#of-class") == "2"
+    page.route("**/part/words*", lambda route: held.append(route))
+    page.click("#tab-words")
+    page.wait_for_timeout(300)
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(1000)
+    assert held and not asked
+    held[0].continue_()
+    page.wait_for_selector("#matrices td")
+    page.wait_for_timeout(1000)
+    assert asked
+
+
 def test_two_people_do_not_disturb_each_other(opened):
     first, second, alone = opened(), opened(), opened()
-    goes_to(alone, 10, 50)
+    goes_to(alone, 20, 50)
     draw(second, (0.5, 0.2), (0.5, 0.8))
     shows(second, "your picture")
     for step in range(1, 9):
         slide(first, "#angle", step)
-        slide(second, "#angle", 72 - step)
-    goes_to(first, 10, 50)
-    goes_to(second, 10, 50)
+        slide(second, "#angle", 144 - step)
+    goes_to(first, 20, 50)
+    goes_to(second, 20, 50)
     for view in ("#lifted", "#bars"):
         assert seen(first, view) == seen(alone, view) != seen(second, view)
     assert subject(first) == "the digit 2 at 50°" and subject(second) == "your picture at 50°"
@@ -177,7 +196,7 @@ def test_another_network_is_chosen(opened):
     page.select_option("#network", "2")
     page.wait_for_selector("body[data-drawn] #name:has-text('rotmnist_gsa')")
     assert not page.is_visible("#error-plain") and not page.is_visible("#beside")
-    goes_to(page, 18, 90)
+    goes_to(page, 36, 90)
     assert error(page, "own") < 1e-5 and page.locator("#lifted canvas").count() == 9
 
 
@@ -194,7 +213,7 @@ def test_a_network_of_any_kind_is_chosen_and_the_picture_goes_along(opened):
     assert "untrained" not in page.inner_text("#panel-turn p >> nth=0")
     draw(page, (0.35, 0.25), (0.65, 0.25), (0.45, 0.8))
     shows(page, "your picture")
-    goes_to(page, 18, 90)
+    goes_to(page, 36, 90)
     for kind in ({"group": "R8"}, {"encoding": "fourier"}, {"form": "summed"}, {"neighbourhood": "all"}):
         views = ("#bars",) if "form" in kind else ("#lifted", "#looking", "#encoding", "#bars")  # lifting has one form
         before = {view: seen(page, view) for view in views}
@@ -217,10 +236,31 @@ def test_a_network_of_any_kind_is_chosen_and_the_picture_goes_along(opened):
     assert subject(page) == "your picture at 90°" and page.inner_text("#twin") == "digits_gsa_z2"
 
 
+def test_a_turn_that_is_not_in_the_group_is_called_so_and_r16_is_turned_by_its_own(opened):
+    page = opened("0&group=Z2M&encoding=constant&form=summed&neighbourhood=5&window=disk")
+    goes_to(page, 36, 90)
+    assert page.inner_text("#turns div").split() == ["0°", "90°", "180°", "270°"]
+    assert error(page, "own") < 1e-5
+    assert "A turn by 90° is not in Z2M, though this network does not change under it." in page.inner_text("#told")
+    page = opened("0&group=R16&encoding=fourier&form=summed&neighbourhood=5&window=disk")
+    assert page.inner_text("#turns div").split() == [f"{45 * turn}°" for turn in range(8)]
+    goes_to(page, 9, 22.5)
+
+
+def test_nothing_is_promised_of_an_encoding_that_breaks_the_group(opened):
+    for encoding, promised in (("fourier", True), ("absolute", False)):
+        page = opened(f"0&group=R4&encoding={encoding}&form=regular&neighbourhood=5&window=square")
+        assert ("it turns with the picture" in page.inner_text("#panel-turn")) is promised
+        assert ("taken over by another" in page.inner_text("#looks")) is promised
+        assert page.inner_text("#shown b") == f"an untrained network, R4, {encoding}, regular, 5×5"
+
+
 def test_a_kind_that_cannot_be_is_refused_where_it_was_chosen(opened):
     page, other = opened(), opened()
     chooses(page, group="R8", encoding="table")
     page.wait_for_selector("#trouble:has-text('use \\'functional\\', \\'fourier\\' or \\'rotary\\'')")
+    shown = "digits_gsa, R4, quadratic, regular, 3×3"
+    assert page.inner_text("#shown b") == shown and f"(Still shown: {shown}.)" in page.inner_text("#trouble")
     assert page.inner_text("#name") == "digits_gsa" and page.input_value("#another select[name=encoding]") == "table"
     page.focus("#another select[name=group]")
     page.keyboard.press("Z")
@@ -228,7 +268,7 @@ def test_a_kind_that_cannot_be_is_refused_where_it_was_chosen(opened):
     page.keyboard.press("Enter")
     page.wait_for_selector("body[data-drawn] #name:has-text('untrained Z2')")
     assert not page.is_visible("#error-plain") and not page.inner_text("#trouble")
-    goes_to(other, 18, 90)
+    goes_to(other, 36, 90)
     assert other.inner_text("#name") == "digits_gsa" and error(other, "own") < 1e-5
     assert all("422" in complaint for complaint in opened.complaints) and len(opened.complaints) == 1
     opened.complaints.clear()

@@ -51,7 +51,7 @@ def test_a_state_is_the_one_that_is_computed_in_advance(client, monkeypatch):
     errors, probabilities, pictures = (unpacked(table[name]) for name in ("errors", "probabilities", "picture"))
     maps, looks = unpacked(table["lifted"]), unpacked(table["layers"]["last"]["attention"])
     for digit, mirror, down, right, step in ((0, 0, 2, 2, 2), (1, 1, 0, 3, 1), (1, 0, 2, 2, 0)):
-        changes = {"mirror": mirror, "down": down, "right": right, "angle": 9 * step}
+        changes = {"mirror": mirror, "down": down, "right": right, "angle": 18 * step}
         found = asked(client, in_bytes("27"[digit]), **changes).json()
         where, rows, columns = (
             (digit, mirror, down, right, step),
@@ -68,7 +68,7 @@ def test_a_state_is_the_one_that_is_computed_in_advance(client, monkeypatch):
 
 def test_a_quarter_turn_is_exact_with_the_group_of_any_network(client):
     for network, side in ((0, 12), (2, 28)):
-        found = asked(client, in_bytes("3", side), network=network, angle=18).json()
+        found = asked(client, in_bytes("3", side), network=network, angle=36).json()
         assert found["errors"][0] < 1e-5 and found["moved"] < 1e-5 and len(found["errors"]) == 2 - network // 2
         assert asked(client, in_bytes("3", side), network=network, angle=5).json()["moved"] is None
         assert max(range(10), key=found["start"][0].__getitem__) == 3, "as large as the digits it was trained on"
@@ -93,7 +93,7 @@ def test_files_are_framed_as_the_network_was_trained_and_bad_ones_are_refused(cl
 
 @pytest.mark.parametrize(
     "changes",
-    [{"angle": 72}, {"angle": -1}, {"mirror": 2}, {"down": "x"}, {"right": 5}, {"network": 3}, {"angle": "1" * 9}],
+    [{"angle": 144}, {"angle": -1}, {"mirror": 2}, {"down": "x"}, {"right": 5}, {"network": 3}, {"angle": "1" * 9}],
 )
 def test_states_that_are_not_there_are_refused(client, changes):
     assert asked(client, in_bytes("2"), **changes).status_code in (404, 422)

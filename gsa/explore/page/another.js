@@ -15,14 +15,16 @@ function carried(data) {
 }
 
 // `asks` names the network that is shown; `kinds` are name → value → what it is called.
-function startAnother(asks, names, kinds, { side }, state) {
+function startAnother(asks, names, kinds, { side, kind }, state) {
   const isMade = Boolean(asks.group);
+  const shown = isMade ? `an untrained network, ${kind}` : `${names[asks.network]}, ${kind}`;
   options(byId("network"), isMade ? [...names, "an untrained one"] : names);
   byId("network").value = isMade ? names.length : asks.network;
   byId("network").addEventListener("change", (event) => {
     if (Number(event.target.value) < names.length) go({ network: event.target.value });
   });
 
+  byId("shown").lastElementChild.textContent = shown;
   const form = byId("another");
   const chosen = isMade ? asks : { group: "R4", encoding: "functional", form: "regular", neighbourhood: "5", window: "square" };
   const selects = Object.entries(kinds).map(([name, values]) => {
@@ -36,8 +38,12 @@ function startAnother(asks, names, kinds, { side }, state) {
     event.preventDefault();
     trouble();
     const wanted = Object.fromEntries(new FormData(form));
-    await askServer(`/?${new URLSearchParams(wanted)}`).then(() => go(wanted), trouble); // what cannot be combined is said here
+    await askServer(`/?${new URLSearchParams(wanted)}`).then(() => go(wanted), refuse); // what cannot be combined is said here
   });
+
+  function refuse(error) {
+    trouble(new Error(`${error.message} (Still shown: ${shown}.)`));
+  }
 
   function go(query) {
     const { digit, mirror, down, right, angle, pixels } = state;

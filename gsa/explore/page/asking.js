@@ -1,6 +1,7 @@
 // Where states come from on a page with a server: it is asked, one question at a time, and its answers are kept.
 
 const REST = 300; // ms without a question, after which the other angles are asked for
+let partsAsked = 0; // whose answers are not here yet
 
 async function askServer(address, content) {
   const answer = await fetch(address, content === undefined ? {} : { method: "POST", body: content }).catch(() => {
@@ -20,12 +21,14 @@ function trouble(error) {
 async function askPart(name, asks) {
   const panel = byId(`panel-${name}`);
   panel.setAttribute("aria-busy", "true");
+  partsAsked++;
   try {
     return await unpackAll(await (await askServer(`/part/${name}?${new URLSearchParams(asks)}`)).json());
   } catch (error) {
     trouble(error);
     throw error;
   } finally {
+    partsAsked--;
     panel.removeAttribute("aria-busy");
   }
 }
@@ -40,6 +43,7 @@ function fromServer(data, asks) {
   let [kept, keptPicture] = ["", ""];
   let last, next, resting;
   let [asked, told, busy] = [0, 0, false];
+  const onCurve = curveAngles(data);
   const pixels = (state) => state.pixels ?? Uint8Array.from(at(data.picture, state.digit));
   const pictureOf = (state) => [state.digit, state.picture, state.mirror, state.down, state.right].join();
   const pixelOf = (state) => (byContent ? { row: state.pixel[0], column: state.pixel[1] } : {});
@@ -65,7 +69,7 @@ function fromServer(data, asks) {
     const digit = data.digits[state.digit];
     const likeliest = answer.start[0].indexOf(Math.max(...answer.start[0]));
     const truth = digit === undefined ? likeliest : data.classes.indexOf(digit);
-    const chance = (net) => data.angles.map((_, angle) => chances.get(angle)?.[net][truth]);
+    const chance = (net) => onCurve.map((angle) => chances.get(angle)?.[net][truth]);
     return {
       state,
       subject: digit === undefined ? "your picture" : `the digit ${digit}`,
@@ -96,8 +100,9 @@ function fromServer(data, asks) {
 
   // The other angles, for the curves, while nobody asks.
   async function fill() {
-    const angle = data.angles.findIndex((_, angle) => !chances.has(angle));
-    if (busy || next || angle < 0) return;
+    const angle = onCurve.find((angle) => !chances.has(angle));
+    if (busy || next || angle === undefined) return;
+    if (partsAsked) return (resting = setTimeout(fill, REST)); // a tab that somebody looks at comes first
     busy = true;
     const done = await ask({ ...last.state, angle }).then(() => true, trouble);
     busy = false;

@@ -16,6 +16,7 @@ function startLooking(data, state, again) {
   };
   options(byId("layer"), ends.map((end) => `${end}, by ${data.layers[end].by}`), () => (heads(), again()));
   options(byId("pose"), data.poses, again);
+  const taken = isTurned(data) ? ", and at an angle of the group those of one pose are taken over by another" : "";
   heads();
   byId("head").addEventListener("change", again);
   const move = (row, column) => {
@@ -62,8 +63,9 @@ function startLooking(data, state, again) {
     byId("looks").textContent =
       `${label[0].toUpperCase()}${label.slice(1)}. ` +
       (by === "position"
-        ? "Heads of this layer look by position alone: the same on every picture, turned with the pose."
-        : `A key is ${cell === 1 ? "a pixel" : `${cell}×${cell} pixels wide`} here; the weights change with the picture, and at an angle of the group those of one pose are taken over by another.`) +
+        ? `Heads of this layer look by position alone: the same on every picture${data.keeps ? ", turned with the pose" : ""}.`
+        : `A key is ${cell === 1 ? "a pixel" : `${cell}×${cell} pixels wide`} here; the weights change with the picture${taken}.`) +
+      " The brighter, the larger: palest is the largest weight of this head and pose, and of the encodings the largest of this head." +
       (free ? " Click on the picture, or use arrow keys on it, to choose the pixel." : "");
   };
 }

@@ -26,7 +26,7 @@ function fromTable(data) {
       attention: (which, head, pose) => at(data.layers[which].attention, ...where, head, pose),
       errors: data.names.map((_, net) => at(data.errors, net, ...where)[0]),
       probabilities: data.names.map((_, net) => probabilities(net, state.angle)),
-      curves: data.names.map((_, net) => data.angles.map((_, angle) => probabilities(net, angle)[truth])),
+      curves: data.names.map((_, net) => curveAngles(data).map((angle) => probabilities(net, angle)[truth])),
       moved: still ? data.feature_errors[state.digit][data.angles[state.angle]] : undefined,
     });
   };

@@ -18,6 +18,7 @@ function startTurn({ turn: data, names, offered, asks, choices: kinds }) {
   byId("trained").hidden = isMade;
   byId("made").hidden = !isMade;
   byId("kept").hidden = !data.keeps;
+  byId("promise").textContent = promise(data);
   byId("group").textContent = data.group;
   byId("count").textContent = data.poses.length;
   ["own", "plain"].forEach((which, i) => {
@@ -33,11 +34,10 @@ function startTurn({ turn: data, names, offered, asks, choices: kinds }) {
     show();
   }
   const pressDigit = choices(byId("digits"), data.digits, (digit) => set({ digit, pixels: undefined }));
-  const steps = data.angles.length;
-  const turns = [0, 45, 90, 180, 270].map((degrees) => data.angles.indexOf(degrees)).filter((index) => index >= 0);
+  const turns = pressed(data);
   const pressTurn = choices(byId("turns"), turns.map((index) => `${data.angles[index]}°`), (i) => set({ angle: turns[i] }));
   const angle = byId("angle");
-  angle.max = steps - 1;
+  angle.max = data.angles.length - 1;
   angle.addEventListener("input", () => set({ angle: Number(angle.value) }));
   for (const axis of ["down", "right"]) {
     byId(axis).max = data.shifts.length - 1;
@@ -82,6 +82,25 @@ function startTurn({ turn: data, names, offered, asks, choices: kinds }) {
   show();
 }
 
+// Indices of the angles that have a button: the group's own, at most eight; without any, quarter turns.
+function pressed(data) {
+  const own = data.turns.length > 1 ? data.turns : [0, 90, 180, 270];
+  const every = Math.ceil(own.length / 8);
+  return own.filter((_, i) => i % every === 0).map((degrees) => data.angles.indexOf(degrees)).filter((index) => index >= 0);
+}
+
+// Indices of the angles that are on the curves.
+const curveAngles = (data) => [...data.angles.keys()].filter((angle) => angle % data.every === 0);
+
+// Whether the poses take over from each other when the picture is turned.
+const isTurned = (data) => data.keeps && data.turns.length > 1;
+
+function promise(data) {
+  if (isTurned(data)) return ": it turns with the picture, and at an angle of the group its maps have moved on to other poses.";
+  if (data.keeps) return `. ${data.group} has no turns, so nothing makes it turn with the picture.`;
+  return `. With an encoding that keeps ${data.group} its maps would move with the picture; the one of this network does not.`;
+}
+
 const isShifted = (data, state) => Boolean(data.shifts[state.down] || data.shifts[state.right]);
 
 function told(data, { state, subject, errors, moved }) {
@@ -95,10 +114,13 @@ function told(data, { state, subject, errors, moved }) {
   if (moved !== undefined) return `${measured} ${move} in ${data.group}, but this network does not keep it.`;
   const reasons = [];
   if (angle % 90) reasons.push("the angle lies between the pixels, where pictures are sampled");
-  else if (data.group === "Z2" && angle) reasons.push("turns are not in Z2");
+  else if (!data.turns.includes(angle)) reasons.push(`a turn by ${angle}° is not in ${data.group}`);
   if (state.mirror && !data.mirrors) reasons.push(`mirrors are not in ${data.group}`);
   if (shifted) reasons.push("shifts meet the border and the pool, which takes every other pixel");
-  return `${measured} Not exact: ${reasons.join("; ")}.`;
+  if (!reasons.length) reasons.push(`this is not in ${data.group}`);
+  const why = reasons.join("; ");
+  if (errors[0] > RED) return `${measured} Not exact: ${why}.`;
+  return `${measured} ${why[0].toUpperCase()}${why.slice(1)}, though this network does not change under it.`;
 }
 
 function startLifted(data) {
@@ -119,22 +141,26 @@ function startLifted(data) {
     byId("moved").textContent =
       now.moved !== undefined
         ? `The maps at 0°, turned by ${now.degrees} and moved to their new poses, differ from these by ${small(now.moved)} (all channels).`
-        : "At a quarter turn without mirror and shift, the maps are compared with those at 0°, turned and moved on.";
+        : `Where an exact element of ${data.group} has moved the picture, without a shift, the maps are compared with those at 0°, moved on alike.`;
   };
   options(byId("channel"), data.channels.map(String), () => show(last));
   return show;
 }
 
 function startCurve(data) {
-  return ({ state, degrees, truth, curves }) => {
-    const now = curves.map((values, net) => `${percent(values[state.angle])} with ${data.names[net]}`);
+  const xs = [...curveAngles(data).map((angle) => data.angles[angle]), 360];
+  return ({ state, degrees, truth, curves, subject, probabilities }) => {
+    const now = probabilities.map((values, net) => `${percent(values[truth])} with ${data.names[net]}`);
+    const known = curves[0].filter((value) => value !== undefined).length;
+    byId("of-class").textContent = data.classes[truth] + (state.digit < 0 ? `, what ${subject} is taken for as it was drawn,` : "");
+    byId("filling").textContent = known < curves[0].length ? `computing: ${known} of ${curves[0].length} angles` : "";
     chart(byId("curve"), {
       lines: curves.map((values, net) => [["own", "plain"][net], [...values, values[0]]]),
-      xs: [...data.angles, 360],
+      xs,
       ticks: [0, 90, 180, 270, 360].map((angle) => [angle, `${angle}°`]),
       marks: [[0, "0"], [0.5, "0.5"], [1, "1"]],
       here: data.angles[state.angle],
-      label: `Probability of the digit ${data.classes[truth]} at ${degrees}: ${now.join(", ")}`,
+      label: `Probability of class ${data.classes[truth]} at ${degrees}: ${now.join(", ")}`,
     });
   };
 }
