@@ -14,9 +14,10 @@ from gsa.symmetry import Action, FeaturePermutations, GroupAction, LayerReport, 
 
 __all__ = ["run"]
 
+_AXES = {"tokens": 1, "tokens-first": 0, "features": 1}  # of the tokens
 _APART = {
-    1: "no token sees another: if the module takes [L, N, D], as PyTorch's do by default, say --permute tokens-first",
-    0: "no token sees another: if the module takes [N, L, D], say --permute tokens",
+    "tokens": "if the module takes [L, N, D], as PyTorch's do by default, say --permute tokens-first",
+    "tokens-first": "if the module takes [N, L, D], say --permute tokens",
 }
 
 
@@ -36,9 +37,8 @@ def run(options: Namespace) -> int:
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
     symmetry, network, inputs = claimed or GroupAction("R4M"), network.double(), inputs.double()
     _refuse_unfit(what, network, inputs)
-    axis = int(options.permute != "tokens-first")
-    if (options.permute or "features") != "features" and not _tokens_meet(network, inputs, axis):
-        print(f"gsa: {_APART[axis]}", file=sys.stderr)
+    if options.permute in _APART and not _tokens_meet(network, inputs, _AXES[options.permute]):
+        print(f"gsa: no token sees another: {_APART[options.permute]}", file=sys.stderr)
     report = LayerReport.of(network, inputs, symmetry, options.tolerance, options.backward)
     errors = report.errors[list(report.errors)[-1]]
     broken = [g for g, error in errors.items() if not math.isfinite(error) or (claimed and g in report.broken)]
@@ -77,9 +77,9 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
 
 def _permuted(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action]:
     """A module of tokens, and their orders or those of features."""
-    axis, of_features = int(options.permute != "tokens-first"), options.permute == "features"
+    axis = _AXES[options.permute]
     network, tokens = of_tokens(what, options.input, axis)
-    return network, tokens, _orders(of_features, tokens, axis)
+    return network, tokens, _orders(options.permute == "features", tokens, axis)
 
 
 def _orders(of_features: bool, inputs: Tensor, axis: int) -> Action:

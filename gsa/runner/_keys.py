@@ -183,5 +183,5 @@ def _check_arguments(where: str, node: dict) -> None:
             )
         if key in of.parameters and not of.parameters[key].takes(value):
             raise ConfigError(f"{where}.{key} must be {of.parameters[key].words}, but got {value!r}")
-        if key in limits and value is not None and not limits[key].holds(value):
+        if key in limits and not isinstance(value, dict | None) and not limits[key].holds(value):
             raise ConfigError(f"{where}.{key} {limits[key].rule}, but got {value!r}")

@@ -14,7 +14,7 @@ class Limit:
 
     Args:
         rule: in words, as "must be at least 1".
-        holds: whether a value is within it.
+        holds: whether a plain value is within it.
     """
 
     rule: str
@@ -22,7 +22,7 @@ class Limit:
 
 
 def _one_of(*choices: str) -> Limit:
-    return Limit(f"must be one of {choices}", choices.__contains__)
+    return Limit(f"must be one of {choices}", lambda value: value in choices)
 
 
 _AT_LEAST_1 = Limit("must be at least 1", lambda value: value >= 1)
@@ -31,7 +31,9 @@ _SHARE = Limit("must be a share in [0, 1)", lambda value: 0 <= value < 1)
 _PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
 _FOLDER = Limit("must be a folder of one for every class, or of train and test", lambda value: os.path.isdir(value))
 _AUGMENTATIONS = ("turns", "flips", "crops", "randaugment")
-_AUGMENTED = Limit(f"must be a list out of {_AUGMENTATIONS}", set(_AUGMENTATIONS).issuperset)
+_AUGMENTED = Limit(
+    f"must be a list out of {_AUGMENTATIONS}", lambda value: all(name in _AUGMENTATIONS for name in value)
+)
 
 _PICTURES = {
     "batch_size": _AT_LEAST_1,

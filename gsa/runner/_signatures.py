@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -16,7 +17,7 @@ from gsa._kept import kept
 
 __all__ = ["Signature", "signature"]
 
-_PLAIN: tuple[Any, ...] = (True, 1, 1.0, "", None, [])  # an example of every type that YAML has, but mappings
+_PLAIN: tuple[Any, ...] = (True, 1, 1.0, "", None, [], {})  # an example of every type that YAML has
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Parameter:
 
     Args:
         words: its type, for people.
-        kinds: names of the plain types that fit: int, float, str, bool, NoneType, list.
+        kinds: names of the plain types that fit: int, float, str, bool, NoneType, list, dict.
         choices: values that fit besides.
     """
 
@@ -34,8 +35,9 @@ class Parameter:
     choices: list[Any]
 
     def takes(self, value: Any) -> bool:
-        """Whether a plain value may be passed; those that cannot be told pass."""
-        return isinstance(value, dict) or type(value).__name__ in self.kinds or value in self.choices
+        """Whether a plain value may be passed; those that cannot be told pass, such as what has a target of its own."""
+        is_made = isinstance(value, dict) and "_target_" in value
+        return is_made or type(value).__name__ in self.kinds or value in self.choices
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,15 @@ def signature(target: str) -> Signature:
     Raises:
         Exception: whatever the import of the target does.
     """
-    found = None if "lightning" in sys.modules else kept("signatures", _of_configs, "lightning").get(target)
+    found = None if "lightning" in sys.modules else _kept_ones().get(target)
     if found is None:  # nothing takes long beside Lightning
         return _looked_up(target)
     return Signature({name: Parameter(**plain) for name, plain in found["parameters"].items()}, found["open"])
+
+
+@cache
+def _kept_ones() -> dict[str, Any]:
+    return kept("signatures", _of_configs, "lightning")
 
 
 def _of_configs() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Where a network loses a symmetry: the error of every layer's output, in the order in which they are reached."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -53,20 +54,25 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
     return {name: errors for name, errors in found.items() if errors or name == whole}
 
 
-def errors_given_to(module: nn.Module, x: Tensor, symmetry: Action, name: str) -> dict[int, float]:
-    """As `layer_errors`, of what a submodule is given; nothing where that is none that the symmetry moves.
+def errors_given_to(
+    module: nn.Module, x: Tensor, symmetry: Action, names: Iterable[str]
+) -> dict[str, dict[int, float]]:
+    """As `layer_errors`, of what submodules are given; nothing of one that is given what the symmetry does not move.
 
     Args:
         module, x, symmetry: as there.
-        name: a key of `layer_errors`; the whole module is given nothing but x.
+        names: keys of `layer_errors`; the whole module is given nothing but x.
     """
+    names = list(names)
+    found: dict[str, dict[int, float]] = {name: {} for name in names}
     with torch.no_grad(), evaluating(module):
-        given = [_given_to(module, symmetry.act(x, g), name) for g in range(len(symmetry.elements))]
-        start = _given_to(module, x, name)
-        if start is None:
-            return {}
-        errors = {g: symmetry.error(moved, start, g, x.shape) for g, moved in enumerate(given) if moved is not None}
-    return {g: error for g, error in errors.items() if error is not None}
+        start = _given(module, x, names)
+        for element in range(len(symmetry.elements)):
+            for name, moved in _given(module, symmetry.act(x, element), names).items():
+                error = symmetry.error(moved, start[name], element, x.shape) if name in start else None
+                if error is not None:
+                    found[name][element] = error
+    return found
 
 
 def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, list[int]]:
@@ -94,24 +100,27 @@ def within(name: str) -> list[str]:
     return [".".join(parts[: depth + 1]) for depth in range(len(parts) - 1)] + [name]
 
 
-def _given_to(module: nn.Module, x: Tensor, name: str) -> Tensor | None:
-    """The first tensor that a submodule is given, at the call that its name says."""
-    path, _, number = name.partition(" ")
-    found: list[Tensor | None] = []
+def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
+    """The first tensor that each of some submodules is given, at the call that its name says."""
+    calls: dict[str, int] = {}
+    found: dict[str, Tensor] = {}
 
-    def keep(layer: nn.Module, inputs: Any, named: Any) -> None:
-        given = tensor_of((*inputs, *named.values()))
-        found.append(None if given is None else given.clone())
+    def listener(path: str) -> Callable[..., None]:
+        def keep(layer: nn.Module, inputs: Any, named: Any) -> None:
+            calls[path] = calls.get(path, 0) + 1
+            given = tensor_of((*inputs, *named.values()))
+            if given is not None:
+                found[path if calls[path] == 1 else f"{path} ({calls[path]})"] = given.clone()
 
-    if path not in dict(module.named_modules()):
-        return None
-    handle = module.get_submodule(path).register_forward_pre_hook(keep, with_kwargs=True)
-    try:
+        return keep
+
+    paths = {name.split(" ")[0] for name in names} & dict(module.named_modules()).keys()
+    with ExitStack() as stack:
+        for path in paths:
+            layer = module.get_submodule(path)
+            stack.callback(layer.register_forward_pre_hook(listener(path), with_kwargs=True).remove)
         module(x)
-    finally:
-        handle.remove()
-    call = int(number.strip("()")) - 1 if number else 0
-    return found[call] if call < len(found) else None
+    return {name: found[name] for name in names if name in found}
 
 
 def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tensor]:

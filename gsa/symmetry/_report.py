@@ -56,8 +56,7 @@ class LayerReport:
             report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))
             if report.first_broken is None:
                 return report
-            chain = within(report.first_broken[0])
-            return replace(report, given={name: errors_given_to(module, x, symmetry, name) for name in chain})
+            return replace(report, given=errors_given_to(module, x, symmetry, within(report.first_broken[0])))
         report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
         return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
 

@@ -177,6 +177,8 @@ BAD = [
     ("data.batch_size=1.5", "data.batch_size must be int, but got 1.5"),
     ("data.batch_size=-3", "batch_size must be at least 1, but got -3"),
     ("data.augmentation=[turn]", "augmentation must be a list out of"),
+    ("data.augmentation=[{a: 1}]", "augmentation must be a list out of"),
+    ("data.batch_size={a: 1}", "data.batch_size must be int, but got {'a': 1}"),
     ("optimizer.lr=nan", "optimizer.lr must be a finite number"),
     ("optimizer.lr=inf", "optimizer.lr must be a finite number"),
     (["optimizer=adamw", "optimizer.lr=-1"], "optimizer.lr must not be negative"),
