@@ -61,7 +61,7 @@ def attend(
     call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout))
     if torch.onnx.is_in_onnx_export():
         return attend_plainly(call)
-    name, reason = _registry.choose(query.device, query.dtype, backend, call)
+    name, reason = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
         name = backend or "auto"  # chosen where the program runs
     elif not torch.compiler.is_compiling():
@@ -120,7 +120,7 @@ def _unpacked(*arguments: Any) -> tuple[Call, str]:
     """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
     call, backend = Call(*arguments[:-1]), arguments[-1]
     if backend == "auto":
-        backend, reason = _registry.choose(call.query.device, call.query.dtype, call=call)
+        backend, reason = _registry.choose(call.query.device, call.query.dtype)
         _registry.announce(backend, reason)
     return call, backend
 

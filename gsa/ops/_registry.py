@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
-from gsa.ops._validation import is_regular
 from gsa.ops.impl import cuda, native, reference, tiled
 
 __all__ = ["advise", "announce", "backends", "choose", "explain", "get", "prefers_fused", "use"]
@@ -26,7 +25,6 @@ class Backend:
         forward: a call to its output.
         backward: the output's gradient and the call to the gradients of its five tensors, as far as they are needed.
         refusal: why it cannot serve a device and dtype; None where it can.
-        refuse_size: why it cannot serve a call that is too large for its device; None where it can.
         summary: one line for `explain`.
         installed: whether this installation has it at all.
         stores_scores: whether its memory grows with all score maps.
@@ -38,11 +36,6 @@ class Backend:
     summary: str
     installed: Callable[[], bool] = lambda: True
     stores_scores: bool = False
-    refuse_size: Callable[[Call], str | None] = lambda call: None
-
-    def against(self, device: torch.device, dtype: torch.dtype, call: Call | None) -> str | None:
-        """Why it cannot serve, as far as that can be said; None where it can."""
-        return self.refusal(device, dtype) or (self.refuse_size(call) if call is not None else None)
 
 
 def _serves_everything(device: torch.device, dtype: torch.dtype) -> None:
@@ -64,7 +57,6 @@ _BACKENDS = {
         cuda.refusal,
         "Triton kernels on blocks of pixels, recomputed in backward; CUDA",
         cuda.is_installed,
-        refuse_size=cuda.refuse_size,
     ),
     "tiled": Backend(
         tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"
@@ -99,21 +91,19 @@ def get(name: str) -> Backend:
     return _BACKENDS[name]
 
 
-def choose(
-    device: torch.device, dtype: torch.dtype, backend: str | None = None, call: Call | None = None
-) -> tuple[str, str]:
-    """The backend for a call, and the reason for it; without the call, for one of any size.
+def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None) -> tuple[str, str]:
+    """The backend for a call, and the reason for it.
 
     An explicit argument comes before `use`, `use` before the variable GSA_BACKEND, and that before the automatic
     choice. Only the automatic choice looks further when a backend cannot serve.
 
     Raises:
-        ValueError: unknown name, or a named backend that cannot serve this device, dtype and size.
+        ValueError: unknown name, or a named backend that cannot serve this device and dtype.
     """
     asked = _asked(backend)
     if asked is None:
-        return _automatic(device, dtype, call)
-    if refusal := get(asked[0]).against(device, dtype, call):
+        return _automatic(device, dtype)
+    if refusal := get(asked[0]).refusal(device, dtype):
         raise ValueError(f"the attention backend {asked[0]!r} cannot serve {device}, {dtype}: {refusal}")
     return asked
 
@@ -130,8 +120,8 @@ def _asked(backend: str | None) -> tuple[str, str] | None:
     return None
 
 
-def _automatic(device: torch.device, dtype: torch.dtype, call: Call | None) -> tuple[str, str]:
-    refusals = {name: candidate.against(device, dtype, call) for name, candidate in _BACKENDS.items()}
+def _automatic(device: torch.device, dtype: torch.dtype) -> tuple[str, str]:
+    refusals = {name: candidate.refusal(device, dtype) for name, candidate in _BACKENDS.items()}
     name = next(name for name, refusal in refusals.items() if not refusal)
     reason = f"it is the fastest backend for {device}, {dtype}"
     missed = {"cpu": "native", "cuda": "triton"}.get(device.type)
@@ -195,13 +185,11 @@ def explain(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
     backend: str | None = None,
-    form: str = "regular",
 ) -> str:
     """Which backend would be chosen, and why, what each of the others says, and who serves global attention.
 
     Args:
-        tensor: a query or feature whose device and dtype are meant; or give them by name (CPU, default dtype). With a
-            query, [B, heads, poses, H, W, d], its poses and channels are meant, too, in the form given.
+        tensor: a query or feature whose device and dtype are meant; or give them by name (CPU, default dtype).
         backend: as it would be named in the call.
 
     Returns:
@@ -210,17 +198,16 @@ def explain(
     Raises:
         ValueError: unknown name.
     """
-    call = _like(tensor, form) if tensor is not None and tensor.ndim == 6 else None
     device = torch.device(device or (tensor.device if tensor is not None else "cpu"))
     dtype = dtype or (tensor.dtype if tensor is not None else torch.get_default_dtype())
     lines, asked = [], _asked(backend)
-    if asked and (refusal := get(asked[0]).against(device, dtype, call)):
+    if asked and (refusal := get(asked[0]).refusal(device, dtype)):
         lines.append(f"{asked[0]}: refused; {asked[1]}, but it cannot serve {device}, {dtype}: {refusal}")
-        lines.append("{}: would be chosen automatically because {}".format(*_automatic(device, dtype, call)))
+        lines.append("{}: would be chosen automatically because {}".format(*_automatic(device, dtype)))
     else:
-        lines.append("{}: chosen because {}".format(*(asked or _automatic(device, dtype, call))))
+        lines.append("{}: chosen because {}".format(*(asked or _automatic(device, dtype))))
     for other, candidate in _BACKENDS.items():
-        refusal = candidate.against(device, dtype, call)
+        refusal = candidate.refusal(device, dtype)
         lines.append(f"  {other}: {candidate.summary}" + (f" (cannot serve: {refusal})" if refusal else ""))
     against = _against_fused(device, backend)
     served = "by PyTorch's fused kernels" if against is None else f"as above, not by PyTorch's fused kernels: {against}"
@@ -233,11 +220,3 @@ def explain(
         "those with windows wider than 7: as above"
     )
     return "\n".join(lines)
-
-
-def _like(query: Tensor, form: str) -> Call:
-    """The call of a group layer with this query, as far as its size matters."""
-    poses = query.shape[2]
-    spatial, pose = query[0, 0, :, :1, :1], query[0, 0, :, 0, :1].expand(-1, poses, -1)
-    window, seed = torch.ones(1, 1, dtype=torch.bool), torch.tensor(0)
-    return Call(query, query, query, spatial, pose, window, seed, is_regular(form), 0.0)

@@ -1,5 +1,6 @@
 """How the Triton kernels are launched: float32, bfloat16 and float16 with float32 sums; float64 in float64."""
 
+import math
 import os
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -10,9 +11,9 @@ from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl._layout import empty_channels_first
-from gsa.ops.impl.cuda._sizes import tile_sizes, warps
+from gsa.ops.impl.cuda._sizes import PIXELS, poses_together
 
-__all__ = ["backward", "forward", "is_installed", "refusal"]
+__all__ = ["backward", "forward", "is_installed", "programs", "refusal"]
 
 _FOUND = find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -45,11 +46,8 @@ def forward(call: Call) -> Tensor:
     """The op."""
     features = tuple(map(_planes, call.tensors[:3]))
     out = empty_channels_first(call.query, call.spatial.shape[0])
-    plan = _plan(call)
     with _on(call.query.device):
-        _kernels()["forward"][(call.slices * _blocks(plan),)](
-            *features, out, *_tables(call), *_strides(*features, out), *_numbers(call), **plan
-        )
+        _launch("forward", call, *features, out, *_tables(call), *_strides(*features, out), *_numbers(call))
     return out
 
 
@@ -60,44 +58,53 @@ def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:
     """
     features = tuple(map(_planes, (grad, *call.tensors[:3])))
     query, spatial, pose = call.query, call.spatial, call.pose
-    plan, tables, numbers = _plan(call), _tables(call), _numbers(call)
-    slices, blocks = call.slices, _blocks(plan)
-    poses = spatial.shape[0] * (1 if call.regular else pose.shape[0])
-    log_sum, mean = query.new_empty(2, slices, poses, *query.shape[3:5], dtype=call.sum_dtype)
-    pose_part = query.new_empty(slices * blocks, *pose.shape, dtype=call.sum_dtype)
-    spatial_part = query.new_empty(slices, *spatial.shape, dtype=call.sum_dtype)
+    tables, numbers, slices = _tables(call), _numbers(call), call.slices
+    (queries, keys), outputs, pixels = pose.shape[:2], 1 if call.regular else spatial.shape[0], query.shape[3:5]
+    left = [query.new_empty(slices, n, *pixels, dtype=call.sum_dtype) for n in (queries * outputs,) * 2]
+    left.append(query.new_empty(slices, queries * keys, *pixels, dtype=call.sum_dtype))
+    pose_part = query.new_empty(slices * _blocks(call), *tables[1].shape, dtype=call.sum_dtype)
+    spatial_part = query.new_empty(slices, *tables[0].shape, dtype=call.sum_dtype)
     query_grad, key_grad, value_grad = (empty_channels_first(x, x.shape[2]) for x in features[1:])
-    kernels, programs = _kernels(), (slices * blocks,)
     with _on(query.device):
-        kernels["queries_backward"][programs](
-            *features, query_grad, pose_part, log_sum, mean, *tables, *_strides(*features, query_grad), *numbers, **plan
-        )
+        strides = _strides(*features, query_grad)
+        _launch("queries_backward", call, *features, query_grad, pose_part, *left, *tables, *strides, *numbers)
         if needed.key or needed.value:
-            kernels["keys_backward"][programs](
-                *features, key_grad, value_grad, log_sum, mean, *tables,
-                *_strides(*features, key_grad, value_grad), *numbers, **plan,
-            )  # fmt: skip
+            strides = _strides(*features, key_grad, value_grad)
+            _launch("keys_backward", call, *features, key_grad, value_grad, *left, *tables, *strides, *numbers)
         if needed.spatial:
-            kernels["spatial_backward"][(slices * spatial.shape[1] * spatial.shape[2],)](
-                *features, spatial_part, log_sum, mean, *tables,
-                *_strides(*features), *numbers, **plan, num_warps=warps("spatial_backward", call),
-            )  # fmt: skip
+            _launch("spatial_backward", call, *features, spatial_part, *left, *tables, *_strides(*features), *numbers)
     return (
         query_grad if needed.query else None,
         key_grad if needed.key else None,
         value_grad if needed.value else None,
-        spatial_part.sum(0).to(query.dtype) if needed.spatial else None,
-        pose_part.sum(0).to(query.dtype) if needed.pose else None,
+        spatial_part.sum(0).movedim(1, 3).to(query.dtype) if needed.spatial else None,
+        pose_part.sum(0).movedim(1, 2).to(query.dtype) if needed.pose else None,
     )
 
 
-@cache
-def _kernels() -> dict:
-    """Imported when first needed: Triton may not be there."""
-    from gsa.ops.impl.cuda import _backward, _forward
+def _launch(name: str, call: Call, *arguments: Tensor | float) -> None:
+    """One kernel."""
+    _kernels(call.regular)[name][(programs(name, call),)](*arguments, **_plan(name, call), num_warps=1)
 
-    kernels = (_forward.forward, _backward.queries_backward, _backward.keys_backward, _backward.spatial_backward)
-    return {kernel.fn.__name__: kernel for kernel in kernels}
+
+def programs(name: str, call: Call) -> int:
+    """One for each slice, each few poses and each block of pixels (or relative position)."""
+    poses = {"keys_backward": call.key.shape[2], "queries_backward": call.query.shape[2]}.get(
+        name, call.spatial.shape[0]
+    )
+    # The summed form's queries come one by one: there it is the output poses that are taken together.
+    together = 1 if name == "queries_backward" and not call.regular else poses_together(name, call)
+    count = call.window.numel() if name == "spatial_backward" else _blocks(call)
+    return call.slices * (poses // together) * count
+
+
+@cache
+def _kernels(regular: bool) -> dict:
+    """Of a form; imported when first needed: Triton may not be there."""
+    from gsa.ops.impl.cuda import _regular, _summed
+
+    module = _regular if regular else _summed
+    return {name: getattr(module, name) for name in module.__all__}
 
 
 def _on(device: torch.device) -> AbstractContextManager:
@@ -118,25 +125,25 @@ def _strides(*features: Tensor) -> list[int]:
 
 
 def _tables(call: Call) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return call.spatial.contiguous(), call.pose.contiguous(), call.window.to(torch.int8).contiguous(), call.seed
+    """Encodings with channels next to last, as [P, d, U, V] and [Q, d, M], the window and the seed."""
+    spatial, pose = call.spatial.movedim(3, 1).contiguous(), call.pose.movedim(2, 1).contiguous()
+    return spatial, pose, call.window.to(torch.int8).contiguous(), call.seed
 
 
 def _numbers(call: Call) -> tuple[int, int, float, float]:
     return call.query.shape[1], round(call.dropout * 2**31), call.query.shape[-1] ** -0.5, 1 / (1 - call.dropout)
 
 
-def _blocks(plan: dict) -> int:
-    return -(-plan["H"] * plan["W"] // plan["B"])
+def _blocks(call: Call) -> int:
+    return -(-math.prod(call.query.shape[3:5]) // PIXELS)
 
 
-def _plan(call: Call) -> dict:
-    """What is compiled into the kernels: the sizes, and the pixels of a block."""
-    import triton
+def _plan(name: str, call: Call) -> dict:
+    """What is compiled into a kernel: the sizes, and how many poses it takes together."""
     import triton.language as tl
 
     height, width, channels = call.query.shape[3:]
     outputs, rows, columns = call.spatial.shape[:3]
-    keys, together, padded, pixels = tile_sizes(call)
     return {
         "H": height,
         "W": width,
@@ -146,11 +153,8 @@ def _plan(call: Call) -> dict:
         "Q": call.query.shape[2],
         "M": call.key.shape[2],
         "P": outputs,
-        "MP": keys,
-        "PP": together,
-        "C": padded,
-        "B": min(pixels, triton.next_power_of_2(height * width)),
-        "REGULAR": call.regular,
+        "T": poses_together(name, call),
+        "B": PIXELS,
         "DROPOUT": call.dropout > 0,
         "A": tl.float64 if call.sum_dtype == torch.float64 else tl.float32,
     }

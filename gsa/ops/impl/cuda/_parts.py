@@ -1,20 +1,170 @@
 """What the CUDA kernels of group self-attention, in Triton, are made of.
 
-A program serves one block of pixels of one slice (head of a sample) in all poses. Features are [slices, d, poses, N]
-with N = H·W pixels next to one another; scores, weights and sums are tensors [poses, pixels] and
-[poses, pixels, channels] in registers, and a softmax is taken online over the relative positions. In backward the
-queries' program computes the weights again and leaves, for each query, the logarithm of the softmax's denominator and
-the mean of its gradient; the keys' program meets the queries at the mirrored offsets; the encodings' program belongs to
-one offset. Every number has one owner: no atomics, and the same bits each time.
+A thread serves one pixel of one slice (head of a sample). Its channels are tiles [channels, B], of
+the powers of two that add up to d, so that nothing is padded and no thread waits for another. Features lie as
+[slices, d, poses, N] with N = H·W pixels next to one another: the threads of a warp read and write neighbours. Poses
+that share what they read are taken T at a time. Scores have the base 2. In backward the queries' kernel computes the
+weights again and leaves, for each query, the logarithm of the softmax's denominator, the mean of its gradient and its
+products with the encoding of poses; the keys' kernel meets the queries at the mirrored offsets; the encodings' kernel
+belongs to one offset. Every number has one owner: no atomics, and the same bits each time.
 
-Letters: a query pose, m key pose, h output pose, o relative position, B pixels of a block, C channels padded to a power
-of two. `spatial` is [P, U·V, d], `pose` [Q, M, d].
+Letters: a query pose, m key pose, h output pose, o relative position, B pixels of a program. `spatial` is [P, d, U·V],
+`pose` [Q, d, M].
 """
 
 import triton
 import triton.language as tl
 
-__all__ = ["alive", "inner", "moved", "online", "place", "rows", "single", "slice_of", "tile"]
+__all__ = [
+    "FLOOR", "LOG2_E", "channels", "dot", "each_plus", "kept", "moved", "own", "place", "plus", "poses", "settle",
+    "slice_hash", "slice_of", "store", "store_sum", "times", "zeros",
+]  # fmt: skip
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+_BITS = tl.constexpr(10)  # of the largest tile's size
+FLOOR = tl.constexpr(-1e30)  # below every score, and finite: differences of such are no NaN
+
+
+@triton.jit
+def place(POSES: tl.constexpr, T: tl.constexpr, COUNT: tl.constexpr):
+    """Slice, first of T poses, which of COUNT programs; all on one axis, because a grid's others end at 65 535."""
+    EACH: tl.constexpr = POSES // T * COUNT
+    return tl.program_id(0) // EACH, tl.program_id(0) % EACH // COUNT * T, tl.program_id(0) % COUNT
+
+
+@triton.jit
+def own(block, N: tl.constexpr, B: tl.constexpr):
+    """Pixels of a block, and which of them there are; the first in the place of others.
+
+    Here and in `moved` the compiler is to believe that they are neighbours: so it gives each thread one of them.
+    """
+    pixels = block * B + tl.arange(0, B)
+    there = pixels < N
+    return tl.max_contiguous(tl.where(there, pixels, 0), B), there
+
+
+@triton.jit
+def moved(
+    pixels, there, o, window, SIGN: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, U: tl.constexpr, V: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """Pixels at a relative position (or its mirror image), and whether they take part; themselves where not."""
+    y = pixels // W + SIGN * (o // V - U // 2)
+    x = pixels % W + SIGN * (o % V - V // 2)
+    here = there & (y >= 0) & (y < H) & (x >= 0) & (x < W) & (tl.load(window + o) != 0)
+    return tl.max_contiguous(tl.where(here, y * W + x, pixels), B), here
+
+
+@triton.jit
+def slice_of(feature, batch_stride, head_stride, slice_, heads):
+    """Where a head of a sample begins."""
+    return feature + (slice_ // heads).to(tl.int64) * batch_stride + (slice_ % heads).to(tl.int64) * head_stride
+
+
+@triton.jit
+def _steps(BIT: tl.constexpr, STRIDE: tl.constexpr, D: tl.constexpr):
+    """How far the channels of the tile of size 2^BIT lie from the first of all: the larger tiles come before it."""
+    return ((tl.arange(0, 1 << BIT) + (D >> (BIT + 1) << (BIT + 1))) * STRIDE)[:, None]
+
+
+@triton.jit
+def channels(base, STRIDE: tl.constexpr, D: tl.constexpr, A: tl.constexpr):
+    """The D numbers that lie STRIDE apart, from each of B pointers."""
+    x = ()
+    for bit in tl.static_range(_BITS, -1, -1):
+        if D & (1 << bit):
+            x += (tl.load(base[None, :] + _steps(bit, STRIDE, D)).to(A),)
+    return x
+
+
+@triton.jit
+def poses(base, N: tl.constexpr, POSES: tl.constexpr, T: tl.constexpr, D: tl.constexpr, A: tl.constexpr):
+    """T poses of a feature."""
+    xs = ()
+    for t in tl.static_range(T):
+        xs += (channels(base + t * N, POSES * N, D, A),)
+    return xs
+
+
+@triton.jit
+def store(base, STRIDE: tl.constexpr, x, there, D: tl.constexpr):
+    """Write what `channels` reads."""
+    rest = x
+    for bit in tl.static_range(_BITS, -1, -1):
+        if D & (1 << bit):
+            tl.store(base[None, :] + _steps(bit, STRIDE, D), rest[0], mask=there[None, :])
+            rest = rest[1:]
+
+
+@triton.jit
+def store_sum(base, STRIDE: tl.constexpr, x, D: tl.constexpr):
+    """Write the sums over all pixels."""
+    rest = x
+    for bit in tl.static_range(_BITS, -1, -1):
+        if D & (1 << bit):
+            tl.store(base + _steps(bit, STRIDE, D), tl.sum(rest[0], 1)[:, None])
+            rest = rest[1:]
+
+
+@triton.jit
+def zeros(B: tl.constexpr, T: tl.constexpr, D: tl.constexpr, A: tl.constexpr):
+    """For each of T, channels of nothing."""
+    xs = ()
+    for _ in tl.static_range(T):
+        x = ()
+        for bit in tl.static_range(_BITS, -1, -1):
+            if D & (1 << bit):
+                x += (tl.zeros([1 << bit, B], A),)
+        xs += (x,)
+    return xs
+
+
+@triton.jit
+def dot(x, y):
+    """x·y"""
+    total = tl.sum(x[0] * y[0], 0)
+    for i in tl.static_range(1, len(x)):
+        total += tl.sum(x[i] * y[i], 0)
+    return total
+
+
+@triton.jit
+def times(x, w):
+    """w x"""
+    z = ()
+    for i in tl.static_range(len(x)):
+        z += (x[i] * w,)
+    return z
+
+
+@triton.jit
+def plus(x, w, y):
+    """x + w y"""
+    z = ()
+    for i in tl.static_range(len(x)):
+        z += (x[i] + w * y[i],)
+    return z
+
+
+@triton.jit
+def each_plus(xs, ws, y):
+    """x + w y for each x and its w."""
+    zs = ()
+    for t in tl.static_range(len(xs)):
+        zs += (plus(xs[t], ws[t], y),)
+    return zs
+
+
+@triton.jit
+def settle(top, scores):
+    """A softmax met by further scores: its new maximum, the factor for what is summed, 2^(scores − maximum)."""
+    new = top
+    for i in tl.static_range(len(scores)):
+        new = tl.maximum(new, scores[i])
+    p = ()
+    for i in tl.static_range(len(scores)):
+        p += (tl.exp2(scores[i] - new),)
+    return new, tl.exp2(top - new), p
 
 
 @triton.jit
@@ -26,76 +176,15 @@ def _fmix32(x):
 
 
 @triton.jit
-def alive(
-    pair, pixel, o, slice_, seed, limit,
-    factor: tl.constexpr, N: tl.constexpr, UV: tl.constexpr, A: tl.constexpr,
-):  # fmt: skip
-    """The mask of gsa/ops/_dropout.py: 0 where dropped, else 1/(1 − p); pair and pixel broadcast."""
-    element = _fmix32(((pair * N + pixel) * UV + o).to(tl.uint32))
-    slice_hash = _fmix32(seed.to(tl.uint32) ^ _fmix32((slice_ + 1).to(tl.uint32)))
-    low = _fmix32(element ^ slice_hash) & 0x7FFFFFFF
-    return (low.to(tl.int64) >= limit).to(A) * factor
+def slice_hash(seed, slice_):
+    """What is the slice's own in the mask of gsa/ops/_dropout.py."""
+    return _fmix32(tl.load(seed).to(tl.uint32) ^ _fmix32((slice_ + 1).to(tl.uint32)))
 
 
 @triton.jit
-def tile(base, poses, pixels, channels, here, POSES: tl.constexpr, D: tl.constexpr, N: tl.constexpr, A: tl.constexpr):
-    """[poses, B, C] of a feature of one slice; zeros where `here` is false and beyond its poses and channels."""
-    at = (channels[None, None, :] * POSES + poses[:, None, None]) * N + pixels[None, :, None]
-    mask = here[None, :, None] & (poses < POSES)[:, None, None] & (channels < D)[None, None, :]
-    return tl.load(base + at, mask=mask, other=0.0).to(A)
-
-
-@triton.jit
-def single(base, pose, pixels, channels, here, POSES: tl.constexpr, D: tl.constexpr, N: tl.constexpr, A: tl.constexpr):
-    """[B, C]: the same for one pose."""
-    at = (channels[None, :] * POSES + pose) * N + pixels[:, None]
-    return tl.load(base + at, mask=here[:, None] & (channels < D)[None, :], other=0.0).to(A)
-
-
-@triton.jit
-def rows(base, rows, channels, stride, COUNT: tl.constexpr, D: tl.constexpr, A: tl.constexpr):
-    """[rows, C] of an encoding."""
-    mask = (rows < COUNT)[:, None] & (channels < D)[None, :]
-    return tl.load(base + rows[:, None] * stride + channels[None, :], mask=mask, other=0.0).to(A)
-
-
-@triton.jit
-def moved(pixels, o, window, sign: tl.constexpr, H: tl.constexpr, W: tl.constexpr, U: tl.constexpr, V: tl.constexpr):
-    """Pixels at a relative position (or its mirror image), and whether they take part."""
-    y = pixels // W + sign * (o // V - U // 2)
-    x = pixels % W + sign * (o % V - V // 2)
-    seen = tl.load(window + o + tl.zeros_like(pixels)) != 0
-    here = (pixels < H * W) & (y >= 0) & (y < H) & (x >= 0) & (x < W) & seen
-    return tl.where(here, y * W + x, 0), here
-
-
-@triton.jit
-def place(COUNT: tl.constexpr):
-    """A slice, and which of its COUNT programs this is; on one axis, because a grid's others end at 65 535."""
-    return tl.program_id(0) // COUNT, tl.program_id(0) % COUNT
-
-
-@triton.jit
-def slice_of(feature, batch_stride, head_stride, slice_, heads):
-    """Where a head of a sample begins."""
-    return feature + (slice_ // heads).to(tl.int64) * batch_stride + (slice_ % heads).to(tl.int64) * head_stride
-
-
-@triton.jit
-def inner(q, k, v, c, poses, scale: tl.constexpr, M: tl.constexpr):
-    """The summed form's stage over key poses: softmax_m w [m, B], its mean of the values u [B, C], LSE_m [B]."""
-    s = tl.sum(q[None, :, :] * (k + c[:, None, :]), 2) * scale
-    s = tl.where((poses < M)[:, None], s, -float("inf"))
-    most = tl.max(s, 0)
-    w = tl.exp(s - most[None, :])
-    z = tl.sum(w, 0)
-    w = w / z[None, :]
-    return w, tl.sum(w[:, :, None] * v, 0), most + tl.log(z)
-
-
-@triton.jit
-def online(top, total, s):
-    """New maximum, factor for what was summed before, and exp(s − maximum); −∞ is nothing seen yet."""
-    new = tl.maximum(top, s)
-    safe = tl.where(new == -float("inf"), 0.0, new)
-    return new, tl.exp(top - safe), tl.exp(s - safe)
+def kept(x, pair, pixels, o, hash_, limit, DROPOUT: tl.constexpr, N: tl.constexpr, UV: tl.constexpr):
+    """x where that mask keeps it, else 0; what is kept counts 1/(1 − p), which the caller has in it already."""
+    if DROPOUT:
+        element = _fmix32((pair * (N * UV) + (pixels * UV + o)).to(tl.uint32))
+        x = tl.where((_fmix32(element ^ hash_) & 0x7FFFFFFF).to(tl.int32) >= limit, x, 0.0)
+    return x
