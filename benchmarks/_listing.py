@@ -34,12 +34,19 @@ def compiled(name: str, call: Call, architecture: int = 90):
     types = {"window": "*i8", "seed": "*i64"} | dict.fromkeys(constants, "constexpr")
     types |= dict.fromkeys(_FEATURES, f"*{_NAMES[call.query.dtype]}")
     types |= dict.fromkeys(_SUMS, f"*{_NAMES[call.sum_dtype]}")
+    # As at a launch, where Triton looks at the numbers: memory is aligned, and so are most strides.
+    aligned = {(i,): [["tt.divisibility", 16]] for i, parameter in enumerate(parameters) if _is_aligned(parameter, types)}
     source = ASTSource(
         kernel,
         {parameter: types.get(parameter, "i32") for parameter in parameters},
         {(parameters.index(constant),): value for constant, value in constants.items()},
+        aligned,
     )
     return triton.compile(source, target=GPUTarget("cuda", architecture, 32), options={"num_warps": 1})
+
+
+def _is_aligned(parameter: str, types: dict[str, str]) -> bool:
+    return types.get(parameter, "").startswith("*") or parameter.endswith(("_batch", "_head"))
 
 
 @dataclass
