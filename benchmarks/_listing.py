@@ -35,7 +35,8 @@ def compiled(name: str, call: Call, architecture: int = 90):
     types |= dict.fromkeys(_FEATURES, f"*{_NAMES[call.query.dtype]}")
     types |= dict.fromkeys(_SUMS, f"*{_NAMES[call.sum_dtype]}")
     # As at a launch, where Triton looks at the numbers: memory is aligned, and so are most strides.
-    aligned = {(i,): [["tt.divisibility", 16]] for i, parameter in enumerate(parameters) if _is_aligned(parameter, types)}
+    divisible = [["tt.divisibility", 16]]
+    aligned = {(i,): divisible for i, parameter in enumerate(parameters) if _is_aligned(parameter, types)}
     source = ASTSource(
         kernel,
         {parameter: types.get(parameter, "i32") for parameter in parameters},

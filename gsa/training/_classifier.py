@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
-from torchmetrics.classification import BinaryAUROC, MulticlassAccuracy
+from torchmetrics.classification import BinaryAUROC
 
 from gsa.training._examination import Examination, Findings
 from gsa.training._loss import TrainingLoss
@@ -23,6 +23,7 @@ from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch
 __all__ = ["Classifier"]
 
 _PARTS = ("train", "val", "test")
+_TOGETHER = 50  # training steps that the metrics hear of at once
 
 
 class Classifier(lightning.LightningModule):
@@ -60,9 +61,10 @@ class Classifier(lightning.LightningModule):
         self.training_loss = loss or TrainingLoss(num_classes)
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
-        self.accuracy = nn.ModuleDict({f"{part}_": MulticlassAccuracy(num_classes, average="micro") for part in _PARTS})
-        # of losses; a loss that is not a number stays one
+        # Means over pictures; a loss that is not a number stays one.
+        self.accuracy = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
         self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
+        self._seen: list[tuple[Tensor, Tensor, int]] = []  # loss, how many were right, of how many
         judged = ("val_", "test_") if num_classes == 2 else ()
         self.auroc = nn.ModuleDict({part: BinaryAUROC() for part in judged})
         self.examination = Examination(num_classes)
@@ -88,6 +90,7 @@ class Classifier(lightning.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
         checkpoint["pictures"] = data_of(self.trainer).picture_format()
+        self._count("train")
         if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
             checkpoint["train_metrics"] = {
                 name: {key: self._summed(value) for key, value in metric.metric_state.items()}
@@ -99,6 +102,9 @@ class Classifier(lightning.LightningModule):
         for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
             for key, value in state.items():
                 setattr(self._train_metrics()[name], key, value)
+
+    def on_validation_start(self) -> None:
+        self._count("train")  # of an epoch in whose midst it comes
 
     def on_test_epoch_start(self) -> None:
         self.examination.reset()
@@ -116,12 +122,9 @@ class Classifier(lightning.LightningModule):
         else:
             logits = self(images)
             loss = F.cross_entropy(logits, labels)
-        mean_loss: Any = self.mean_loss[f"{part}_"]
-        accuracy: Any = self.accuracy[f"{part}_"]
-        if loss.dtype == torch.float64:
-            mean_loss.set_dtype(loss.dtype)  # which metrics do not take over from their module
-        mean_loss.update(loss.detach(), len(labels))
-        accuracy.update(logits, labels)
+        self._seen.append((loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels)))
+        if part != "train" or len(self._seen) == _TOGETHER:
+            self._count(part)
         if f"{part}_" in self.auroc:
             auroc: Any = self.auroc[f"{part}_"]
             auroc.update(logits.float().softmax(-1)[:, 1], labels)
@@ -131,8 +134,22 @@ class Classifier(lightning.LightningModule):
             self._log(part)
         return loss
 
+    def _count(self, part: str) -> None:
+        """Tell the metrics of what was seen since; in training of many steps at once, as every time takes long."""
+        if not self._seen:
+            return
+        losses, right, counts = zip(*self._seen, strict=True)
+        self._seen.clear()
+        weights = torch.tensor(counts, device=losses[0].device)
+        for kept, values in ((self.mean_loss, torch.stack(losses)), (self.accuracy, torch.stack(right) / weights)):
+            metric: Any = kept[f"{part}_"]
+            if values.dtype == torch.float64:
+                metric.set_dtype(values.dtype)  # which metrics do not take over from their module
+            metric.update(values, weights)
+
     def on_train_batch_end(self, outputs: Any, batch: Any, index: int) -> None:
         if ends_epoch(self.trainer):
+            self._count("train")
             self._log("train")  # once, as it takes longer than the metrics themselves
 
     def _log(self, part: str) -> None:

@@ -37,16 +37,23 @@ class FiniteSteps(Callback):
             raise ValueError(f"patience must be at least 1, but got {patience}")
         self.patience, self.in_a_row = patience, 0
         self._batch: Any = None
-        self._statistics: list[tuple[Tensor, Tensor]] = []  # of batch norms, and what they were before the step
+        # What every step looks at, found once: of batch norms also what they were before the step.
+        self._parameters: list[nn.Parameter] = []
+        self._running: list[Tensor] = []
+        self._before: list[Tensor] = []
+
+    def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        norms = [m for m in module.modules() if isinstance(m, BATCH_NORM)]
+        running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
+        self._running = [statistic for statistic in running if statistic is not None]
+        self._parameters = list(module.parameters())
 
     def on_train_batch_start(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
     ) -> None:
         self._batch = batch
         if index % trainer.accumulate_grad_batches == 0:
-            norms = [m for m in module.modules() if isinstance(m, BATCH_NORM)]
-            running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
-            self._statistics = [(statistic, statistic.clone()) for statistic in running if statistic is not None]
+            self._before = [statistic.clone() for statistic in self._running]
 
     def on_before_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule, loss: Tensor) -> None:
         finite = loss.detach().isfinite()  # the gradients of an infinite loss may be: they are not to be believed
@@ -57,16 +64,16 @@ class FiniteSteps(Callback):
     ) -> None:
         if scales_gradients(trainer):
             return  # its scaler does the same, and needs to
-        gradients = [p.grad for p in module.parameters() if p.grad is not None]
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
         if not gradients or math.isfinite(torch.stack(torch._foreach_norm(gradients)).sum()):
             self.in_a_row = 0
             return
         self.in_a_row += 1
         bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
         wrong = next(bad, "all parameters together")
-        for parameter in module.parameters():
+        for parameter in self._parameters:
             parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
-        for statistic, before in self._statistics:
+        for statistic, before in zip(self._running, self._before, strict=True):
             statistic.copy_(before)
         if self.in_a_row == self.patience:
             network: Any = module.network

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.adamw import adamw
 
 from gsa.training._parameters import sort_parameters
 
@@ -77,45 +78,61 @@ class Muon(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            update = _adamw if group["momentum"] is None else _muon
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                    update(parameter, parameter.grad, self.state[parameter], group)
+            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if parameters:
+                update = _adamw if group["momentum"] is None else _muon
+                update(parameters, [self.state[parameter] for parameter in parameters], group)
         return loss
 
 
-def _muon(parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-    if not state:
-        state["momentum"] = torch.zeros_like(parameter)
-    velocity = state["momentum"].mul_(group["momentum"]).add_(grad)
-    step = orthogonal(grad.add(velocity, alpha=group["momentum"]).flatten(1))
-    scale = math.sqrt(max(1, step.shape[0] / step.shape[1]))
-    parameter.sub_(step.view_as(parameter), alpha=group["lr"] * scale)
+def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+    """Matrices of one shape, laid flat, are made orthogonal together."""
+    for parameter, state in zip(parameters, states, strict=True):
+        if not state:
+            state["momentum"] = torch.zeros_like(parameter)
+    grads, velocities = _gradients(parameters), [state["momentum"] for state in states]
+    torch._foreach_mul_(velocities, group["momentum"])
+    torch._foreach_add_(velocities, grads)
+    torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+    steps = torch._foreach_add(grads, velocities, alpha=group["momentum"])
+    alike: dict[tuple[int, int], list[tuple[Tensor, Tensor]]] = {}
+    for parameter, step in zip(parameters, steps, strict=True):
+        rows, columns = len(step), step[0].numel()
+        flat = step.reshape(rows, columns) if rows <= columns else step.reshape(rows, columns).T
+        alike.setdefault((min(rows, columns), max(rows, columns)), []).append((parameter, flat))
+    for pairs in alike.values():
+        for (parameter, _), step in zip(pairs, orthogonal(torch.stack([flat for _, flat in pairs])), strict=True):
+            rows, columns = len(parameter), parameter[0].numel()
+            step = step if rows <= columns else step.T
+            parameter.sub_(step.reshape(parameter.shape), alpha=group["lr"] * math.sqrt(max(1, rows / columns)))
 
 
-def _adamw(parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-    if not state:
-        state.update(step=torch.zeros(()), mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
-    state["step"] += 1
+def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+    for parameter, state in zip(parameters, states, strict=True):
+        if not state:
+            state.update(step=torch.zeros(()), mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
+        state["step"] = state["step"].to(parameter.device)
+    means, squares, steps = ([state[name] for state in states] for name in ("mean", "square", "step"))
     first, second = group["betas"]
-    mean = state["mean"].lerp_(grad, 1 - first)
-    square = state["square"].lerp_(grad.square(), 1 - second)
-    steps = state["step"].item()
-    deviation = (square / (1 - second**steps)).sqrt_().add_(group["eps"])
-    parameter.addcdiv_(mean, deviation, value=-group["lr"] / (1 - first**steps))
+    adamw(
+        parameters, _gradients(parameters), means, squares, [], steps,
+        fused=True, amsgrad=False, maximize=False,
+        lr=group["lr"], beta1=first, beta2=second, weight_decay=group["weight_decay"], eps=group["eps"],
+    )  # fmt: skip
 
 
-def orthogonal(matrix: Tensor, steps: int = 5) -> Tensor:
-    """The nearest matrix with singular values near 1, by Newton–Schulz steps: [n, m] → [n, m].
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def orthogonal(matrices: Tensor, steps: int = 5) -> Tensor:
+    """The nearest matrices with singular values near 1, by Newton–Schulz steps: [k, n, m] → [k, n, m], best n ≤ m.
 
     X ← aX + (bXXᵀ + c(XXᵀ)²)X with coefficients that bring small singular values up fast and leave all in about
     [0.7, 1.2].
     """
-    tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.T if tall else matrix
-    x = x / (x.norm() + 1e-7)
+    x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(steps):
-        square = x @ x.T
-        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
-    return x.T if tall else x
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+    return x

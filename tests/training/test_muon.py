@@ -45,9 +45,28 @@ def test_frozen_and_shared_parameters_come_once_or_not_at_all():
 
 
 def test_steps_of_matrices_are_orthogonal():
-    for shape in ((20, 144), (144, 20), (12, 12)):
+    for shape in ((3, 20, 144), (1, 144, 20), (2, 12, 12)):
         values = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
         assert values.min() > 0.5 and values.max() < 1.3
+
+
+def test_matrices_of_one_shape_keep_to_themselves():
+    """A step is that of every matrix alone: tall ones lie flat beside others, filters may be laid out in any way."""
+    torch.manual_seed(0)
+    layers = [nn.Linear(6, 4), nn.Linear(4, 6), nn.Conv2d(2, 4, 3).to(memory_format=torch.channels_last)]
+    layers.append(nn.Conv2d(2, 4, 3))
+    before = [layer.weight.detach().clone() for layer in layers]
+    for layer in layers:
+        layer.weight.grad = torch.randn_like(layer.weight)
+        layer.bias.grad = torch.randn_like(layer.bias)
+    muon(nn.ModuleList(layers), lr=0.5, matrix_lr=1.0, weight_decay=0.0).step()
+    for layer, start in zip(layers, before, strict=True):
+        grad = layer.weight.grad.reshape(len(start), -1)
+        tall = grad.shape[0] > grad.shape[1]
+        step = orthogonal((grad.T if tall else grad)[None] * 1.95)[0]
+        scale = max(1, grad.shape[0] / grad.shape[1]) ** 0.5
+        expected = start - 0.5 * scale * (step.T if tall else step).reshape(start.shape)
+        torch.testing.assert_close(layer.weight.detach(), expected)
 
 
 def test_the_rest_takes_the_steps_of_adamw():
