@@ -135,7 +135,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
     whole = type(module).__name__
     symmetry.act(x, 0)  # says what it cannot act on
     with heard(module, keep):
-        result = tensor_of(module(x))
+        result = _run(module, x)
     if result is None or any(symmetry.error(result, result, element, x.shape) is None for element in elements):
         received = "no tensor of floating numbers" if result is None else f"the shape {list(result.shape)}"
         raise ValueError(
@@ -144,6 +144,20 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
         )
     _leave_out_tables(module, torch.rand_like(x), outputs)
     return outputs | {whole: result}
+
+
+def _run(module: nn.Module, x: Tensor) -> Tensor | None:
+    """The first tensor that comes of it; of another dtype than the weights it may be that nothing can."""
+    try:
+        return tensor_of(module(x))
+    except RuntimeError as error:
+        weights = next((p.dtype for p in module.parameters() if p.is_floating_point()), x.dtype)
+        if x.dtype == weights:
+            raise
+        raise ValueError(
+            f"the input must be of the dtype that {type(module).__name__} takes, such as the {weights} of its "
+            f"weights, but is {x.dtype}: {error}"
+        ) from error
 
 
 def _leave_out_tables(module: nn.Module, other: Tensor, outputs: dict[str, Tensor]) -> None:

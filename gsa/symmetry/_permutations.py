@@ -20,7 +20,10 @@ class _Permutations(Action):
         self.orders = [torch.as_tensor(order) for order in orders]
         for order in self.orders:
             if order.ndim != 1 or not torch.equal(order.sort().values, torch.arange(len(order))):
-                raise ValueError(f"an order must hold each of 0 to n − 1 once, but got {order.tolist()}")
+                raise ValueError(
+                    "every order is an argument of its own and holds each of 0 to n − 1 once, as in "
+                    f"{type(self).__name__}([1, 0], [0, 1]), but got {order.tolist()}"
+                )
         if len({len(order) for order in self.orders}) != 1:
             raise ValueError(f"expected orders of one length, but got {[len(order) for order in self.orders]}")
         self.elements = [

@@ -64,7 +64,8 @@ class Classifier(lightning.LightningModule):
         # Means over pictures; a loss that is not a number stays one.
         self.accuracy = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
         self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
-        self._seen: list[tuple[Tensor, Tensor, int]] = []  # loss, how many were right, of how many
+        # What the metrics have not heard of yet: loss, how many were right, of how many.
+        self._seen: dict[str, list[tuple[Tensor, Tensor, int]]] = {part: [] for part in _PARTS}
         judged = ("val_", "test_") if num_classes == 2 else ()
         self.auroc = nn.ModuleDict({part: BinaryAUROC() for part in judged})
         self.examination = Examination(num_classes)
@@ -103,9 +104,6 @@ class Classifier(lightning.LightningModule):
             for key, value in state.items():
                 setattr(self._train_metrics()[name], key, value)
 
-    def on_validation_start(self) -> None:
-        self._count("train")  # of an epoch in whose midst it comes
-
     def on_test_epoch_start(self) -> None:
         self.examination.reset()
 
@@ -122,8 +120,8 @@ class Classifier(lightning.LightningModule):
         else:
             logits = self(images)
             loss = F.cross_entropy(logits, labels)
-        self._seen.append((loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels)))
-        if part != "train" or len(self._seen) == _TOGETHER:
+        self._seen[part].append((loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels)))
+        if part != "train" or len(self._seen[part]) == _TOGETHER:
             self._count(part)
         if f"{part}_" in self.auroc:
             auroc: Any = self.auroc[f"{part}_"]
@@ -136,10 +134,10 @@ class Classifier(lightning.LightningModule):
 
     def _count(self, part: str) -> None:
         """Tell the metrics of what was seen since; in training of many steps at once, as every time takes long."""
-        if not self._seen:
+        if not self._seen[part]:
             return
-        losses, right, counts = zip(*self._seen, strict=True)
-        self._seen.clear()
+        losses, right, counts = zip(*self._seen[part], strict=True)
+        self._seen[part].clear()
         weights = torch.tensor(counts, device=losses[0].device)
         for kept, values in ((self.mean_loss, torch.stack(losses)), (self.accuracy, torch.stack(right) / weights)):
             metric: Any = kept[f"{part}_"]

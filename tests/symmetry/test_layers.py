@@ -72,6 +72,14 @@ def test_what_is_done_between_two_layers_is_not_laid_to_the_second():
     assert "first broken by after: " in str(LayerReport.of(placed, x, "R4"))
 
 
+def test_pictures_of_another_dtype_are_refused_in_words():
+    layer, pictures = nn.Conv2d(1, 2, 3, padding=1).double(), torch.rand(1, 1, 6, 6)
+    with pytest.raises(ValueError, match=r"such as the torch.float64 of its weights, but is torch.float32"):
+        LayerReport.of(layer, pictures, "R4")
+    with pytest.raises(RuntimeError):  # not for the dtype
+        LayerReport.of(layer, torch.rand(1, 2, 6, 6).double(), "R4")
+
+
 def test_layers_that_cannot_be_judged_are_told():
     torch.manual_seed(0)
     lifting = gsa.nn.LiftingSelfAttention("R4", 1, 2).double()

@@ -2,12 +2,14 @@
 
 from functools import partial
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import gsa
 from gsa.training import Classifier, TrainingLoss, constant, muon
+from gsa.training._classifier import _TOGETHER
 
 
 def classifier(optimizer=torch.optim.AdamW, network=None, num_classes=3, **options):
@@ -36,6 +38,25 @@ def test_an_optimizer_of_parameters_is_given_positions_apart():
     assert [group["weight_decay"] for group in made.param_groups] == [0.3, 0.0]
     plain = classifier(lambda parameters: torch.optim.SGD(parameters, lr=0.1)).new_optimizer()
     assert len(plain.param_groups) == 1
+
+
+def test_metrics_hear_of_every_training_step_once():
+    made, torch_random = classifier(), torch.Generator().manual_seed(0)
+    losses, right, counts = [], 0, []
+    for step in range(2 * _TOGETHER + 7):
+        x, labels = torch.randn(2 + step % 3, 4, generator=torch_random), torch.arange(2 + step % 3) % 3
+        losses.append(made._step("train", (x, labels)).item())
+        counts.append(len(labels))
+        right += (made(x).argmax(-1) == labels).sum().item()
+        if step == _TOGETHER + 3:  # validation in the midst of an epoch keeps to itself
+            made._step("val", (x, labels))
+    assert made.accuracy["train_"].weight == sum(counts[: 2 * _TOGETHER])
+    made._count("train")
+    made._count("train")  # what was told is not told again
+    assert made.accuracy["train_"].compute().item() == pytest.approx(right / sum(counts), abs=1e-6)
+    mean = sum(loss * count for loss, count in zip(losses, counts, strict=True)) / sum(counts)
+    assert made.mean_loss["train_"].compute().item() == pytest.approx(mean, abs=1e-6)
+    assert made.accuracy["val_"].weight == counts[_TOGETHER + 3]
 
 
 def test_two_classes_are_judged_by_their_order():
