@@ -12,11 +12,11 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torchmetrics import MeanMetric
 from torchmetrics.classification import BinaryAUROC
 
 from gsa.training._examination import Examination, Findings
 from gsa.training._loss import TrainingLoss
+from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
 from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch
 
@@ -61,9 +61,8 @@ class Classifier(lightning.LightningModule):
         self.training_loss = loss or TrainingLoss(num_classes)
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
-        # Means over pictures; a loss that is not a number stays one.
-        self.accuracy = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
-        self.mean_loss = nn.ModuleDict({f"{part}_": MeanMetric(nan_strategy="disable") for part in _PARTS})
+        self.accuracy = nn.ModuleDict({f"{part}_": MeanOfPictures() for part in _PARTS})
+        self.mean_loss = nn.ModuleDict({f"{part}_": MeanOfPictures() for part in _PARTS})
         # What the metrics have not heard of yet: loss, how many were right, of how many.
         self._seen: dict[str, list[tuple[Tensor, Tensor, int]]] = {part: [] for part in _PARTS}
         judged = ("val_", "test_") if num_classes == 2 else ()
@@ -101,8 +100,9 @@ class Classifier(lightning.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
         for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
-            for key, value in state.items():
-                setattr(self._train_metrics()[name], key, value)
+            metric = self._train_metrics()[name]
+            for key in state.keys() & metric.metric_state.keys():  # of earlier versions there were others
+                setattr(metric, key, state[key])
 
     def on_test_epoch_start(self) -> None:
         self.examination.reset()
@@ -138,12 +138,11 @@ class Classifier(lightning.LightningModule):
             return
         losses, right, counts = zip(*self._seen[part], strict=True)
         self._seen[part].clear()
-        weights = torch.tensor(counts, device=losses[0].device)
-        for kept, values in ((self.mean_loss, torch.stack(losses)), (self.accuracy, torch.stack(right) / weights)):
-            metric: Any = kept[f"{part}_"]
-            if values.dtype == torch.float64:
-                metric.set_dtype(values.dtype)  # which metrics do not take over from their module
-            metric.update(values, weights)
+        sizes = torch.tensor(counts, device=losses[0].device)
+        mean_loss: Any = self.mean_loss[f"{part}_"]
+        accuracy: Any = self.accuracy[f"{part}_"]
+        mean_loss.update(torch.stack(losses), sizes)
+        accuracy.update(torch.stack(right) / sizes, sizes)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, index: int) -> None:
         if ends_epoch(self.trainer):

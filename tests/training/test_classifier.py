@@ -50,13 +50,22 @@ def test_metrics_hear_of_every_training_step_once():
         right += (made(x).argmax(-1) == labels).sum().item()
         if step == _TOGETHER + 3:  # validation in the midst of an epoch keeps to itself
             made._step("val", (x, labels))
-    assert made.accuracy["train_"].weight == sum(counts[: 2 * _TOGETHER])
+    assert made.accuracy["train_"].count == sum(counts[: 2 * _TOGETHER])
     made._count("train")
     made._count("train")  # what was told is not told again
     assert made.accuracy["train_"].compute().item() == pytest.approx(right / sum(counts), abs=1e-6)
     mean = sum(loss * count for loss, count in zip(losses, counts, strict=True)) / sum(counts)
     assert made.mean_loss["train_"].compute().item() == pytest.approx(mean, abs=1e-6)
-    assert made.accuracy["val_"].weight == counts[_TOGETHER + 3]
+    assert made.accuracy["val_"].count == counts[_TOGETHER + 3]
+
+
+def test_a_loss_that_is_not_a_number_stays_one_and_float64_is_kept():
+    made = classifier(network=nn.Identity(), num_classes=2)
+    logits = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    loss = made._step("val", (logits, torch.tensor([0])))
+    assert made.mean_loss["val_"].compute() == loss and loss.dtype == torch.float64
+    made._step("val", (logits * float("nan"), torch.tensor([0])))
+    assert made.mean_loss["val_"].compute().isnan()
 
 
 def test_two_classes_are_judged_by_their_order():

@@ -1,0 +1,33 @@
+"""Means over pictures."""
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+__all__ = ["MeanOfPictures"]
+
+
+class MeanOfPictures(Metric):
+    """The mean of what batches of several sizes come to, over all processes; what is not a number stays in it.
+
+        mean = Σ_b n_b v_b / Σ_b n_b
+
+    `torchmetrics.MeanMetric` takes NaN out, or else takes no notice of the sizes (its nan_strategy="disable", 1.9).
+    """
+
+    total: Tensor
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("total", torch.zeros(()), dist_reduce_fx="sum")
+        self.add_state("count", torch.zeros(()), dist_reduce_fx="sum")
+
+    def update(self, values: Tensor, sizes: Tensor) -> None:
+        """Add batches: their values, and how many pictures each has, both [batches]."""
+        self.set_dtype(torch.promote_types(self.total.dtype, values.dtype))
+        self.total += (values * sizes).sum()
+        self.count += sizes.sum()
+
+    def compute(self) -> Tensor:
+        return self.total / self.count
