@@ -101,10 +101,10 @@ def programs(name: str, call: Call) -> int:
 @cache
 def _kernels(regular: bool) -> dict:
     """Of a form; imported when first needed: Triton may not be there."""
-    from gsa.ops.impl.cuda import _regular, _summed
+    from gsa.ops.impl.cuda import _regular, _regular_backward, _summed, _summed_backward
 
-    module = _regular if regular else _summed
-    return {name: getattr(module, name) for name in module.__all__}
+    forward, backward = (_regular, _regular_backward) if regular else (_summed, _summed_backward)
+    return {"forward": forward.forward} | {name: getattr(backward, name) for name in backward.__all__}
 
 
 def _on(device: torch.device) -> AbstractContextManager:
