@@ -142,7 +142,7 @@ class Classifier(lightning.LightningModule):
         mean_loss: Any = self.mean_loss[f"{part}_"]
         accuracy: Any = self.accuracy[f"{part}_"]
         mean_loss.update(torch.stack(losses), sizes)
-        accuracy.update(torch.stack(right) / sizes, sizes)
+        accuracy.update(torch.stack(right).float() / sizes, sizes)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, index: int) -> None:
         if ends_epoch(self.trainer):

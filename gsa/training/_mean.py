@@ -20,13 +20,13 @@ class MeanOfPictures(Metric):
 
     def __init__(self) -> None:
         super().__init__()
-        self.add_state("total", torch.zeros(()), dist_reduce_fx="sum")
-        self.add_state("count", torch.zeros(()), dist_reduce_fx="sum")
+        for name in ("total", "count"):  # in float32 whatever the network computes in: a half stops counting at 256
+            self.add_state(name, torch.zeros((), dtype=torch.float32), dist_reduce_fx="sum")
 
     def update(self, values: Tensor, sizes: Tensor) -> None:
         """Add batches: their values, and how many pictures each has, both [batches]."""
         self.set_dtype(torch.promote_types(self.total.dtype, values.dtype))
-        self.total += (values * sizes).sum()
+        self.total += (values.to(self.total.dtype) * sizes).sum()
         self.count += sizes.sum()
 
     def compute(self) -> Tensor:

@@ -22,7 +22,6 @@ template <class F>
 bool with_poses(const Call& call, F&& f) {
     const bool equal = call.queries == call.keys && call.keys == call.outputs;
     switch (equal ? call.queries : 0) {
-        case 1: return f(std::integral_constant<Index, 1>{});
         case 4: return f(std::integral_constant<Index, 4>{});
         case 8: return f(std::integral_constant<Index, 8>{});
         default: return f(std::integral_constant<Index, 0>{});

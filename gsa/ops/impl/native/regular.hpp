@@ -6,7 +6,7 @@
 
 namespace {
 
-// Unnormalised weights exp(s − max) of every neighbour to `inner`; returns the normalisers of the tile.
+// Unnormalised weights 2^(s − max) of every neighbour to `inner`; returns the normalisers of the tile.
 template <class T, Index N>
 inline void Worker<T, N>::regular_weights(const Block& block, Index first, Tile tile, V* normaliser) {
     const Planes<T> q = vectors(query_block);
@@ -33,7 +33,7 @@ inline void Worker<T, N>::regular_weights(const Block& block, Index first, Tile 
         const Matrix<T> s = keyed(inner, n);
         for (Index a = 0; a < tile; ++a)
             for (Index m = 0; m < M; ++m) {
-                s(a, m) = exponential(s(a, m) - top[a]);
+                s(a, m) = power_of_2(s(a, m) - top[a]);
                 total[a] += s(a, m);
             }
     }

@@ -13,6 +13,7 @@
 
 #include "call.hpp"
 #include "layout.hpp"
+#include "lifting.hpp"
 #include "regular.hpp"
 #include "summed.hpp"
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-// `inner`: exp(a − max_m a), with its sum over m as the neighbour's normaliser; `outer`: exp(LSE + p − max) without
+// `inner`: 2^(a − max_m a), with its sum over m as the neighbour's normaliser; `outer`: 2^(LSE + p − max) without
 // that sum; `total`: the sum of their products over all neighbours.
 template <class T, Index N>
 inline void Worker<T, N>::summed_weights(const Block& block, Index first, Tile tile, const Matrix<T>& total) {
@@ -27,7 +27,7 @@ inline void Worker<T, N>::summed_weights(const Block& block, Index first, Tile t
             V most = s(a, 0) += by_pose(a, 0);
             for (Index m = 1; m < M; ++m) most = larger(most, s(a, m) += by_pose(a, m));
             V parts = V{};
-            for (Index m = 0; m < M; ++m) parts += s(a, m) = M == 1 ? all(T(1)) : exponential(s(a, m) - most);
+            for (Index m = 0; m < M; ++m) parts += s(a, m) = power_of_2(s(a, m) - most);
             z[a] = parts;
             most += mask;
             for (Index h = 0; h < P; ++h) top(h, a) = larger(top(h, a), o(h, a) += most);
@@ -38,7 +38,7 @@ inline void Worker<T, N>::summed_weights(const Block& block, Index first, Tile t
             V parts = V{};
             for (std::size_t n = 0; n < block.neighbours.size(); ++n) {
                 V& o = posed(outer, n)(h, a);
-                o = exponential(o - top(h, a));
+                o = power_of_2(o - top(h, a));
                 parts += o * normalisers(n)[a];
             }
             total(h, a) = reciprocal(parts, block);
@@ -114,18 +114,13 @@ inline void Worker<T, N>::backward_summed(const Block& block, Index first, Tile 
         for (Index i = 0; i < TILE * d; ++i) store(du.base + i * L, V{});
         mix<T>(dropout.on ? posed(dropped, n) : w, g, P, du, tile, d);
         mix<T>(s, du, tile, planes(value_gradient, place), M, d);
-        if (M == 1) {
-            for (Index a = 0; a < tile; ++a) ds(a, 0) = of_sum[a];
-        } else {
-            dot<T>(du, tile, planes(value, place), M, d, ds);
-            for (Index a = 0; a < tile; ++a) {
-                V average = V{};
-                for (Index m = 0; m < M; ++m) average += s(a, m) * ds(a, m);
-                for (Index m = 0; m < M; ++m) ds(a, m) = s(a, m) * (of_sum[a] + ds(a, m) - average);
-            }
+        dot<T>(du, tile, planes(value, place), M, d, ds);
+        for (Index a = 0; a < tile; ++a) {
+            V average = V{};
+            for (Index m = 0; m < M; ++m) average += s(a, m) * ds(a, m);
+            for (Index m = 0; m < M; ++m)
+                pose_sum(a, m) += ds(a, m) = s(a, m) * (of_sum[a] + ds(a, m) - average);
         }
-        for (Index a = 0; a < tile; ++a)
-            for (Index m = 0; m < M; ++m) pose_sum(a, m) += ds(a, m);
         mix<T>(ds, q, tile, planes(key_gradient, place), M, d);
         mix<T>(ds.transposed(), planes(key, place), M, dq, tile, d);
     }

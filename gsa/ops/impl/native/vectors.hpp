@@ -15,6 +15,8 @@
 
 namespace {
 
+constexpr double LN_2 = 0.69314718055994530942;
+
 template <class T>
 struct Of;
 
@@ -66,34 +68,31 @@ inline T sum(Lanes<T> x) {
     return total;
 }
 
-// exp(x) for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
-// 2ⁿ·exp(r) with |r| ≤ ln 2 / 2; float: to r⁶, coefficients of the least relative error; double: Taylor's, to r¹³.
-[[gnu::always_inline]] inline Lanes<float> exponential(Lanes<float> x) {
+// 2^x for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
+// 2ⁿ·2^r with |r| ≤ ½; float: to r⁶, coefficients of the least relative error; double: Taylor's, to r¹³.
+[[gnu::always_inline]] inline Lanes<float> power_of_2(Lanes<float> x) {
     using V = Lanes<float>;
-    const V shifted = x * 1.44269504f + 12582912.0f;
-    const V n = shifted - 12582912.0f;
-    const V r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    V p = all(1.381454170e-3f);
-    for (const float c : {8.368745662e-3f, 4.166839080e-2f, 1.666652039e-1f, 4.999999343e-1f, 1.0f, 1.0f}) p = p * r + c;
+    const V shifted = x + 12582912.0f;
+    const V r = x - (shifted - 12582912.0f);
+    V p = all(1.535336196e-4f);
+    for (const float c : {1.339887502e-3f, 9.618436918e-3f, 5.550332367e-2f, 2.402264774e-1f, 6.931471825e-1f, 1.0f})
+        p = p * r + c;
     typedef Of<float>::Whole I;
-    const I power = ((I)shifted << 23) + 0x3F800000;
-    const V result = p * (V)power;
-    return x < -87.0f ? V{} : result;
+    const V result = (V)((I)p + ((I)shifted << 23));
+    return x < -126.0f ? V{} : result;
 }
 
-[[gnu::always_inline]] inline Lanes<double> exponential(Lanes<double> x) {
+[[gnu::always_inline]] inline Lanes<double> power_of_2(Lanes<double> x) {
     using V = Lanes<double>;
-    const V shifted = x * 1.4426950408889634 + 6755399441055744.0;
-    const V n = shifted - 6755399441055744.0;
-    const V r = (x - n * 6.93147180369123816490e-1) - n * 1.90821492927058770002e-10;
+    const V shifted = x + 6755399441055744.0;
+    const V r = (x - (shifted - 6755399441055744.0)) * LN_2;
     V p = all(1.0 / 6227020800.0);
     for (const double c : {479001600.0, 39916800.0, 3628800.0, 362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0})
         p = p * r + 1.0 / c;
     p = p * (r * r) + (r + 1.0);
     typedef Of<double>::Whole I;
-    const I power = ((I)shifted << 52) + 0x3FF0000000000000;
-    const V result = p * (V)power;
-    return x < -708.0 ? V{} : result;
+    const V result = (V)((I)p + ((I)shifted << 52));
+    return x < -1022.0 ? V{} : result;
 }
 
 }  // namespace

@@ -31,6 +31,16 @@ struct Count<0> {
     operator Index() const { return n; }
 };
 
+// One vector for each (neighbour, channel): the first pose of a feature as a block sees it.
+template <class T>
+struct Around {
+    const T* base;
+    const Neighbour* near;
+    Index channel;
+    Lanes<T> operator()(Index n, Index c) const { return load(base + near[n].shift + c * channel); }
+    Around from(Index n) const { return {base, near + n, channel}; }
+};
+
 // Serves one slice after another with memory of its own. N: query, key and output poses where they are equal and the
 // kernels have been compiled for their number, else 0.
 template <class T, Index N>
@@ -43,7 +53,7 @@ class Worker {
     const Layout<T>& layout;
     const Count<N> Q, M, P;
     const Index d, UV;
-    const T scale;
+    const T scale;  // 1/√d
     const Numbers<T> spatial, pose;
     Dropout<T> dropout;
     Buffer<T> query, key, value, grad, key_gradient, value_gradient, result;
@@ -80,7 +90,9 @@ class Worker {
             for (Index first = 0; first < Q; first += TILE) {
                 const Tile tile{std::min(TILE, Q - first)};
                 take(query, block, first, tile, query_block);
-                call.regular ? forward_regular(block, first, tile) : forward_summed(block, first, tile);
+                Q * M == 1     ? forward_lifting(block)
+                : call.regular ? forward_regular(block, first, tile)
+                               : forward_summed(block, first, tile);
             }
             give(out_sum, P, result, block);
         }
@@ -100,22 +112,24 @@ class Worker {
                 const Tile tile{std::min(TILE, Q - first)};
                 take(query, block, first, tile, query_block);
                 for (Index i = 0; i < tile * d; ++i) query_sum.data()[i] = V{};
-                call.regular ? backward_regular(block, first, tile) : backward_summed(block, first, tile);
+                Q * M == 1     ? backward_lifting(block)
+                : call.regular ? backward_regular(block, first, tile)
+                               : backward_summed(block, first, tile);
                 give(query_sum, tile, result, block, first);
             }
         }
         unpack(result, call.query_gradient, Q, slice, scale);
-        unpack(key_gradient, call.key_gradient, M, slice, T(1));
+        unpack(key_gradient, call.key_gradient, M, slice, T(LN_2));
         unpack(value_gradient, call.value_gradient, M, slice, T(1));
-        for (Index i = 0; i < P * UV * d; ++i) spatial_part[i] = sum<T>(spatial_lanes.data()[i]);
-        for (Index i = 0; i < Q * M * d; ++i) pose_part[i] = sum<T>(pose_lanes.data()[i]);
+        for (Index i = 0; i < P * UV * d; ++i) spatial_part[i] = T(LN_2) * sum<T>(spatial_lanes.data()[i]);
+        for (Index i = 0; i < Q * M * d; ++i) pose_part[i] = T(LN_2) * sum<T>(pose_lanes.data()[i]);
     }
 
    private:
     // ---------------------------------------------------------------- planes
 
     void enter(Index slice) {
-        pack(call.query, query, Q, slice, scale);
+        pack(call.query, query, Q, slice, T(scale / LN_2));
         pack(call.key, key, M, slice, T(1));
         pack(call.value, value, M, slice, T(1));
         dropout.enter(slice);
@@ -148,6 +162,10 @@ class Worker {
     }
 
     Planes<T> planes(const Buffer<T>& of, Index place) const { return {of.data() + place, d * layout.plane, layout.plane}; }
+
+    Around<T> around(const Buffer<T>& of, const Block& block) const {
+        return {of.data() + block.start, block.neighbours.data(), layout.plane};
+    }
 
     Planes<T> vectors(const Buffer<V>& of) const { return {reinterpret_cast<T*>(of.data()), d * L, L}; }
 
@@ -215,6 +233,11 @@ class Worker {
     void mix_poses(const Block& block, std::size_t n, Tile tile);
     void forward_summed(const Block& block, Index first, Tile tile);
     void backward_summed(const Block& block, Index first, Tile tile);
+
+    // One pose asks one: lifting.hpp.
+    void lifting_weights(const Block& block, const Matrix<T>& w, const Matrix<T>& of_key, V* normaliser);
+    void forward_lifting(const Block& block);
+    void backward_lifting(const Block& block);
 };
 
 }  // namespace
