@@ -245,7 +245,7 @@ def draw(reports: dict[str, list[dict]], name: str) -> None:
 def main(options: argparse.Namespace) -> None:
     rows = rows_of(options)
     name = "_".join(["accuracy", options.table, *(["quick"] if options.quick else []), *(options.rows or [])])
-    name = folder_of(name).replace("/", "_")
+    name = options.folder.name if options.folder else folder_of(name).replace("/", "_")
     options.folder = options.folder or Path("multirun") / name
     began, is_new = time.monotonic(), not options.folder.exists()
     deadline = began + 60 * options.budget
@@ -275,7 +275,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--epochs", type=int, default=3, help="of --quick, of 2 000 pictures each")
     parser.add_argument("--rates", type=float, nargs="+", default=[0.005, 0.0125, 0.03], help="of --quick's search")
-    parser.add_argument("--folder", type=Path, help="of the runs")
+    parser.add_argument("--folder", type=Path, help="of the runs; its name is that of the results")
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:cut])
     options.overrides = arguments[cut + 1 :]

@@ -4,8 +4,10 @@
     python benchmarks/models.py --group R8 --batch 2 --form regular
     python benchmarks/models.py --window global --without direct
     python benchmarks/models.py --all                  # every case that the README quotes, and more on a GPU
+    python benchmarks/models.py --form regular --without direct --authors path/to/their/clone
 
-A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
+--authors takes in the network of https://github.com/dwromero/g_selfatt, which knows the summed form alone, in place of
+the direct evaluation or beside it. A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
 process for the memory, which is the growth of the peak over the process with everything imported. On a GPU the time of
 an epoch of 10 000 pictures, resident on it, is given as well. The share of sgemm is the arithmetic that the formula
 needs at least, a second, over that of a large float32 matrix product in the same process, so that machines can be
@@ -48,14 +50,19 @@ def make_calls(options: argparse.Namespace, evaluation: str) -> dict:
     """What to call for a forward pass without gradients, and for a training step, with one evaluation of attention."""
     torch.manual_seed(0)
     window = None if options.window == "global" else int(options.window)
-    network = gsa.create_model("rotmnist_r4_sa", group=options.group, form=options.form, neighbourhood=window)
+    if evaluation == "authors":
+        network = authors_network(options.authors, options.group, window)
+    else:
+        network = gsa.create_model("rotmnist_r4_sa", group=options.group, form=options.form, neighbourhood=window)
     network.to(options.device)
     optimizer = torch.optim.Adam(network.parameters(), 1e-3)
     images = torch.rand(options.batch, 1, 28, 28, device=options.device)
     labels = torch.randint(10, (options.batch,), device=options.device)
 
     def attention():
-        return everywhere() if evaluation == "direct" else gsa.ops.use(evaluation) if evaluation else nullcontext()
+        if evaluation in ("authors", None):
+            return nullcontext()
+        return everywhere() if evaluation == "direct" else gsa.ops.use(evaluation)
 
     def forward() -> None:
         with attention(), torch.no_grad():
@@ -70,14 +77,41 @@ def make_calls(options: argparse.Namespace, evaluation: str) -> dict:
     return {"forward": forward, "training step": step}
 
 
+def authors_network(clone: str, group: str, window: int | None) -> torch.nn.Module:
+    """Theirs of this group of rotations, as their configuration for RotMNIST has it."""
+    if group not in ("Z2", "R4", "R8", "R12", "R16") or window is None:
+        raise SystemExit("--authors: only Z2, R4, R8, R12 or R16 with a window are compared")
+    sys.path.insert(0, clone)
+    from g_selfatt import groups
+    from models.group_transformer import GroupTransformer
+
+    return GroupTransformer(
+        group=groups.SE2(num_elements=len(gsa.groups.group(group))),
+        in_channels=1,
+        num_channels=20,
+        num_heads=9,
+        block_sizes=[2, 3],
+        expansion_per_block=1,
+        crop_per_layer=[2, 0, 2, 1, 1],
+        image_size=28,
+        patch_size=window,
+        normalize_between_layers=False,
+        maxpool_after_last_block=False,
+        activation_function="Swish",
+        attention_dropout_rate=0.1,
+        value_dropout_rate=0.1,
+    )
+
+
 def evaluations(options: argparse.Namespace) -> list[str]:
-    names = ["direct", *(name for name in gsa.ops.backends(options.device) if name != "reference")]
+    names = [*(["authors"] if options.authors else []), "direct", *(name for name in gsa.ops.backends(options.device) if name != "reference")]
     return [name for name in names if name not in options.without]
 
 
 def growth_in_a_fresh_process(options: argparse.Namespace, evaluation: str) -> float | None:
     """Growth of the peak over two training steps, in MB."""
-    arguments = [f"--{key}={getattr(options, key)}" for key in ("group", "form", "window", "batch", "device")]
+    keys = ("group", "form", "window", "batch", "device", *(["authors"] if options.authors else []))
+    arguments = [f"--{key}={getattr(options, key)}" for key in keys]
     command = [sys.executable, __file__, *arguments, f"--growth-of={evaluation}"]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
@@ -125,8 +159,9 @@ def markdown(rows: list[dict]) -> str:
     for row in rows:
         s = row["seconds"]
         key = tuple(row[name] for name in ("group", "form", "window", "batch", "pass"))
-        first = slowest.setdefault(key, s["median"]) if row["evaluation"] == "direct" else slowest.get(key)
-        faster = f"{first / s['median']:.1f}" if first else ""
+        if row["evaluation"] in ("authors", "direct"):
+            slowest.setdefault(key, s["median"])
+        faster = f"{slowest[key] / s['median']:.1f}" if key in slowest else ""
         memory = "" if row["memory_mb"] is None else f"{row['memory_mb']:.0f}"
         window = row["window"] if row["window"] == "global" else f"{row['window']}×{row['window']}"
         lines.append(
@@ -188,6 +223,7 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--without", nargs="*", default=[], help="evaluations to leave out: direct, tiled, …")
+    parser.add_argument("--authors", metavar="PATH", help="clone of their code, to be timed in the same run")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--growth-of", help=argparse.SUPPRESS)
     parser.add_argument("--as-json", action="store_true", help=argparse.SUPPRESS)

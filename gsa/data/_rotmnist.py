@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gsa.data._amat import ARCHIVE, prepare_archive
 from gsa.data._cache import read_cache
+from gsa.data._disturbed import cluttered, occluded
 from gsa.data._idx import read_digits
 from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
@@ -56,11 +57,14 @@ class RotMNISTDataModule(PictureDataModule):
         source: "official", the archive of Larochelle et al. 2007 in root (the last 2 000 of its 12 000 training rows
             are for validation), or "mnist", generated from MNIST's raw files under root (see `turned_mnist`).
         download: fetch the official archive when it is not there.
-        split_seed: of the generated split and angles; part of the data's identity, apart from `seed`.
+        split_seed: of the generated split and angles, of clutter and occlusion; part of the data's identity, apart
+            from `seed`.
+        clutter: fragments of other digits of the same part in every picture, 7×7 pixels each.
+        occlusion: side of a square that is missing from every picture, in pixels.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
     Raises:
-        ValueError: unknown source.
+        ValueError: unknown source; clutter or occlusion out of their range.
     """
 
     name = "rotmnist"
@@ -76,17 +80,26 @@ class RotMNISTDataModule(PictureDataModule):
         download: bool = False,
         batch_size: int = 8,
         split_seed: int = 0,
+        clutter: int = 0,
+        occlusion: int = 0,
         seed: int = 0,
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
         eval_batch_size: int | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
+        if clutter < 0:
+            raise ValueError(f"clutter must not be negative, but got {clutter}")
+        if not 0 <= occlusion <= self.image_size:
+            raise ValueError(f"occlusion must be in [0, {self.image_size}] pixels, but got {occlusion}")
         if source not in ("official", "mnist"):
             raise ValueError(f"source must be 'official' or 'mnist', but got {source!r}")
         self.root, self.download, self.split_seed = Path(root), download, split_seed
         self.official = source == "official"
         self.source = "official archive" if self.official else "generated from MNIST, not the official split"
+        self.clutter, self.occlusion = clutter, occlusion
+        self.source += f", with {clutter} fragments of others" if clutter else ""
+        self.source += f", {occlusion}×{occlusion} pixels missing" if occlusion else ""
 
     def prepare_data(self) -> None:
         if self.official:
@@ -97,7 +110,7 @@ class RotMNISTDataModule(PictureDataModule):
             pictures, labels = read_cache(self.root)
         else:
             pictures, labels = turned_mnist(self.root, self.split_seed)
-        pictures = pictures.float()
+        pictures = self._disturbed(pictures.float())
         training = pictures[_SPLITS["train"]]
         self.mean, self.std = [training.mean().item()], [training.std().item()]
         where = ARCHIVE if self.official else "turned MNIST"
@@ -105,3 +118,13 @@ class RotMNISTDataModule(PictureDataModule):
             part: pictures_in_memory(pictures[rows], labels[rows], self.num_classes, f"{where}, {part} part")
             for part, rows in _SPLITS.items()
         }
+
+    def _disturbed(self, pictures: Tensor) -> Tensor:
+        """Each part on its own: no fragment of one is seen in another."""
+        if not self.clutter and not self.occlusion:
+            return pictures
+        parts = []
+        for number, rows in enumerate(_SPLITS.values()):
+            random = numpy.random.default_rng((self.split_seed, number))
+            parts.append(occluded(cluttered(pictures[rows], self.clutter, random), self.occlusion, random))
+        return torch.cat(parts)

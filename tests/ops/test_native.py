@@ -63,7 +63,7 @@ def test_any_number_of_threads_gives_the_same_bits(poses):
 
 
 @built
-@pytest.mark.parametrize("poses", ["regular", "summed"])
+@pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
 def test_a_slice_alone_has_the_mask_that_it_has_among_others(poses):
     """Alone, the places of its weights are hashed as they are needed; among others, once for all."""
     five, window, form = tensors(poses, "prime sides")
@@ -76,7 +76,7 @@ def test_a_slice_alone_has_the_mask_that_it_has_among_others(poses):
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 3e3])
 def test_large_and_small_scores(scale):
     """Weights near uniform, and weights of which one is all."""
-    for poses in ("regular", "summed"):
+    for poses in ("lifting", "regular", "summed"):
         five, window, form = tensors(poses, "square")
         five = tuple((t.detach() * scale**0.5).requires_grad_() for t in five)
         expected, gradients, cotangent = run(five, window, form, "reference")
