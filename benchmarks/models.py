@@ -7,7 +7,9 @@
     python benchmarks/models.py --form regular --without direct --authors path/to/their/clone
 
 --authors takes in the network of https://github.com/dwromero/g_selfatt, which knows the summed form alone, in place of
-the direct evaluation or beside it. A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
+the direct evaluation or beside it.
+
+A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
 process for the memory, which is the growth of the peak over the process with everything imported. On a GPU the time of
 an epoch of 10 000 pictures, resident on it, is given as well. The share of sgemm is the arithmetic that the formula
 needs at least, a second, over that of a large float32 matrix product in the same process, so that machines can be
@@ -104,7 +106,8 @@ def authors_network(clone: str, group: str, window: int | None) -> torch.nn.Modu
 
 
 def evaluations(options: argparse.Namespace) -> list[str]:
-    names = [*(["authors"] if options.authors else []), "direct", *(name for name in gsa.ops.backends(options.device) if name != "reference")]
+    slow = ["authors", "direct"] if options.authors else ["direct"]
+    names = slow + [name for name in gsa.ops.backends(options.device) if name != "reference"]
     return [name for name in names if name not in options.without]
 
 

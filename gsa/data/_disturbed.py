@@ -65,9 +65,7 @@ def occluded(pictures: Tensor, side: int, random: numpy.random.Generator) -> Ten
     return pictures.masked_fill(hidden[:, None], 0)
 
 
-def _places(
-    random: numpy.random.Generator, count: int, height: int, width: int, margin: int
-) -> tuple[Tensor, Tensor]:
+def _places(random: numpy.random.Generator, count: int, height: int, width: int, margin: int) -> tuple[Tensor, Tensor]:
     """Upper left corners of fragments that keep away from the border."""
     rows, columns = (
         torch.from_numpy(random.integers(margin, length - _FRAGMENT - margin + 1, count)) for length in (height, width)

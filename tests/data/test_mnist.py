@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gsa.data import RotMNISTDataModule, turned_mnist
+from gsa.data._disturbed import cluttered, occluded
 from gsa.data._idx import read_digits
 
 
@@ -37,6 +38,59 @@ def test_the_generated_split(tmp_path):
     module = RotMNISTDataModule(tmp_path, source="mnist", split_seed=3)
     module.setup()
     assert "not the official split" in module.describe()["source"] and module.describe()["test"] == 50_000
+
+
+def test_clutter_and_occlusion(tmp_path):
+    write_idx(tmp_path)
+    parts = {}
+    for clutter, occlusion in ((0, 0), (3, 0), (0, 9)):
+        module = RotMNISTDataModule(tmp_path, source="mnist", split_seed=3, clutter=clutter, occlusion=occlusion)
+        module.setup()
+        first = torch.stack([module.parts["test"].as_read(module.parts["test"][i][0]) for i in range(300)])
+        parts[clutter, occlusion] = first.round(decimals=5)
+    plain, among, missing = parts.values()
+    lit = [(pictures > 0).flatten(1).sum(1) for pictures in parts.values()]
+    assert (lit[1] >= lit[0]).all() and (lit[1] > lit[0]).any() and (among >= plain).all()
+    assert (lit[2] == 0).any() and torch.equal(missing[lit[2] == lit[0]], plain[lit[2] == lit[0]])
+    assert "with 3 fragments of others" in RotMNISTDataModule(tmp_path, source="mnist", clutter=3).source
+    assert "9×9 pixels missing" in RotMNISTDataModule(tmp_path, source="mnist", occlusion=9).source
+
+
+def test_fragments_are_of_other_pictures_and_fit():
+    """Picture i is i + 1 all over, so that what is not its own shows whose it is."""
+    pictures = (torch.arange(4.0) + 1)[:, None, None, None].expand(4, 2, 23, 25)
+    result = cluttered(pictures, 1, numpy.random.default_rng(0))
+    assert torch.equal(result, cluttered(pictures, 1, numpy.random.default_rng(0)))
+    assert torch.equal(result[3], pictures[3])  # the brightest shows nothing of the others
+    for number in range(3):
+        strange = result[number, 0] != number + 1
+        assert strange.sum() in (0, 49) and result[number].unique().numel() <= 2
+        assert torch.equal(result[number, 0], result[number, 1])
+    assert (result[:3] != pictures[:3]).any()
+
+
+def test_a_square_is_missing():
+    pictures = torch.ones(50, 1, 12, 10)
+    result = occluded(pictures, 4, numpy.random.default_rng(0))
+    assert (result.sum((1, 2, 3)) == 120 - 16).all() and result.sum(0).min() < 50
+    assert torch.equal(occluded(pictures, 0, numpy.random.default_rng(0)), pictures)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"clutter": -1}, "clutter must not be negative, but got -1"),
+        ({"occlusion": 29}, "occlusion must be in .0, 28. pixels, but got 29"),
+    ],
+)
+def test_what_cannot_be_disturbed_so(options, message):
+    with pytest.raises(ValueError, match=message):
+        RotMNISTDataModule(source="mnist", **options)
+    pictures = torch.ones(3, 1, 12, 10)
+    with pytest.raises(ValueError, match="at least 21 pixels, but got 1 of 3 pictures of 12×10"):
+        cluttered(pictures, 1, numpy.random.default_rng(0))
+    with pytest.raises(ValueError, match="must be in .0, 10., but got 11"):
+        occluded(pictures, 11, numpy.random.default_rng(0))
 
 
 def edited(name, edit):
