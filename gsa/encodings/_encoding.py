@@ -153,7 +153,8 @@ class Encoding(nn.Module):
 
     def _acted(self, offsets: Tensor) -> Tensor:
         """h⁻¹u for every pose h and every offset u: [..., 2] -> [|H|, ..., 2]."""
-        return torch.einsum("pij,...j->p...i", self.inverse_matrices.to(offsets.dtype), offsets)
+        turned = offsets.reshape(-1, 2) @ self.inverse_matrices.to(offsets.dtype).mT
+        return turned.view(-1, *offsets.shape)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Every cast or move rebuilds the group's tables, so that no precision is lost for good."""

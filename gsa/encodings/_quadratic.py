@@ -114,11 +114,11 @@ class QuadraticEncoding(Encoding):
         precise = torch.promote_types(self.offset.dtype, torch.float32)  # the sums cancel
         with torch.autocast(self.offset.device.type, enabled=False):
             offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices)).to(precise)
-            distance = offsets - self.offset.to(precise)[:, None, None, None]  # [E, |H|, U, V, 2]
-            spatial = -self.sharpness.to(precise)[:, None, None, None] * distance.square().sum(-1)
+            distance = offsets - self.offset.to(precise).view(-1, 1, 1, 1, 2)  # [E, |H|, U, V, 2]
+            spatial = -self.sharpness.to(precise).view(-1, 1, 1, 1) * distance.square().sum(-1)
             if not self.preference.numel():  # one key pose
                 return spatial[:, :, None]
-            pose = torch.einsum("ec,pmc->epm", self.preference.to(precise), self._poses(self.group.order).to(precise))
+            pose = (self._poses(self.group.order).to(precise) @ self.preference.to(precise).T).movedim(-1, 0)
             return spatial[:, :, None] + pose[..., None, None]
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:

@@ -34,5 +34,5 @@ class PointwiseLinear(nn.Linear):
 def pointwise(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """W x + b at every pixel and pose; one product for each sample leaves the pixels where they are in memory."""
     weights, columns = weight.expand(x.shape[0], -1, -1), x.flatten(2)
-    y = weights @ columns if bias is None else torch.baddbmm(bias[:, None], weights, columns)
+    y = torch.bmm(weights, columns) if bias is None else torch.baddbmm(bias[:, None], weights, columns)
     return y.unflatten(2, x.shape[2:])

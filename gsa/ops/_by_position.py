@@ -47,7 +47,7 @@ def attend_by_position(
     _check(features, scores, window, value, out, crop)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    maps = out if value is None else torch.einsum("oed,edc->oec", out, value)
+    maps = out if value is None else (out.transpose(0, 1) @ value).transpose(0, 1)
     poses = scores.shape[1]
     biases = None if bias is None else bias.repeat_interleave(poses)
     rows, columns = (
@@ -108,6 +108,8 @@ def _joined(pieces: list[Tensor], dim: int) -> Tensor:
 
 def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
     """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [C′, heads, C] → [C′·P, C·M, u, v]."""
-    weights = scores.flatten(2).softmax(-1).view_as(scores).to(maps)  # scores are precise in networks of any dtype
-    kernel = torch.einsum("oec,epmuv->opcmuv", maps, weights)
-    return kernel.flatten(2, 3).flatten(0, 1)
+    _, poses, key_poses, *sides = scores.shape
+    weights = scores.flatten(2).softmax(-1).to(maps)  # scores are precise in networks of any dtype
+    kernel = maps.transpose(1, 2).flatten(0, 1) @ weights.flatten(1)  # [C′·C, P·M·u·v]
+    kernel = kernel.view(len(maps), -1, poses, key_poses, *sides).transpose(1, 2)
+    return kernel.reshape(len(maps) * poses, -1, *sides)
