@@ -22,6 +22,7 @@ from gsa.data import turned_digits
 from gsa.groups import act_on_plane
 from gsa.nn import AttentionBlock, LiftingSelfAttention, PlainBlock, SpatialPool
 from gsa.symmetry import relative_error
+from gsa.training.adapter import BATCH_NORM
 
 SEEDS = range(5)
 NETWORKS = {  # window of the blocks → what `gsa.create_model` is given
@@ -64,24 +65,28 @@ def at_every_depth(network: nn.Module, images: Tensor) -> dict[str, Tensor]:
     return {**features, "logits": logits}
 
 
-def errors(name: str, degrees: float, keywords: dict, images: Tensor) -> dict[str, float]:
-    """Relative error at each depth, mean over seeds."""
-    total: dict[str, float] = {}
+def errors(name: str, angles: list[float], keywords: dict, images: Tensor) -> list[dict[str, float]]:
+    """For each angle the relative error at each depth, mean over seeds."""
+    totals: list[dict[str, float]] = [{} for _ in angles]
     for seed in SEEDS:
         torch.manual_seed(seed)
         network = gsa.create_model(group=name, **keywords).double()
-        for _ in range(20):
-            network(images)  # batch norm learns what it has to normalise
+        for module in network.modules():
+            if isinstance(module, BATCH_NORM):
+                module.momentum = None  # what one batch has to be normalised by
+        network(images)
         network.eval()
-        before, after = at_every_depth(network, images), at_every_depth(network, move(images, name, degrees))
-        for depth, feature in before.items():
-            if depth == "logits":
-                error = relative_error(after[depth], feature)
-            else:
-                expected, scale = inside_disk(move(feature, name, degrees)), inside_disk(feature).norm()
-                error = relative_error(inside_disk(after[depth]), expected, scale)
-            total[depth] = total.get(depth, 0.0) + error / len(SEEDS)
-    return total
+        before = at_every_depth(network, images)
+        for degrees, total in zip(angles, totals, strict=True):
+            after = at_every_depth(network, move(images, name, degrees))
+            for depth, feature in before.items():
+                if depth == "logits":
+                    error = relative_error(after[depth], feature)
+                else:
+                    expected, scale = inside_disk(move(feature, name, degrees)), inside_disk(feature).norm()
+                    error = relative_error(inside_disk(after[depth]), expected, scale)
+                total[depth] = total.get(depth, 0.0) + error / len(SEEDS)
+    return totals
 
 
 def title(name: str, degrees: float) -> str:
@@ -98,7 +103,11 @@ def main() -> None:
     images = images - images.amin()
     lines = [f"RotMNIST networks, regular form, random weights (mean of {len(SEEDS)} seeds), float64, 4 digits."]
     for what, keywords in NETWORKS.items():
-        columns = [errors(name, degrees, keywords, images) for name, degrees in CASES]
+        found = {}
+        for name in dict(CASES):
+            angles = [degrees for other, degrees in CASES if other == name]
+            found |= zip(((name, degrees) for degrees in angles), errors(name, angles, keywords, images), strict=True)
+        columns = [found[case] for case in CASES]
         lines += ["", f"{what}:", ""]
         lines.append("| depth | " + " | ".join(title(*case) for case in CASES) + " |")
         lines.append("|---|" + "---|" * len(CASES))
