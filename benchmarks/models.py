@@ -167,8 +167,9 @@ def markdown(rows: list[dict]) -> str:
         faster = f"{slowest[key] / s['median']:.1f}" if key in slowest else ""
         memory = "" if row["memory_mb"] is None else f"{row['memory_mb']:.0f}"
         window = row["window"] if row["window"] == "global" else f"{row['window']}×{row['window']}"
+        form = "summed" if row["evaluation"] == "authors" else row["form"]
         lines.append(
-            f"| {row['group']} | {row['form']} | {window} | {row['batch']} | {row['pass']} | {row['evaluation']} | "
+            f"| {row['group']} | {form} | {window} | {row['batch']} | {row['pass']} | {row['evaluation']} | "
             f"{s['median']:.3f} | {s['least']:.3f} – {s['most']:.3f} | {faster} | {row['of_sgemm']:.1%} | {memory} |"
         )
     if torch.cuda.is_available():

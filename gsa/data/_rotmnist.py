@@ -59,9 +59,9 @@ class RotMNISTDataModule(PictureDataModule):
         download: fetch the official archive when it is not there.
         split_seed: of the generated split and angles, of clutter and occlusion; part of the data's identity, apart
             from `seed`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
         clutter: fragments of other digits of the same part in every picture, 7×7 pixels each.
         occlusion: side of a square that is missing from every picture, in pixels.
-        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
     Raises:
         ValueError: unknown source; clutter or occlusion out of their range.
@@ -80,12 +80,12 @@ class RotMNISTDataModule(PictureDataModule):
         download: bool = False,
         batch_size: int = 8,
         split_seed: int = 0,
-        clutter: int = 0,
-        occlusion: int = 0,
         seed: int = 0,
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
         eval_batch_size: int | None = None,
+        clutter: int = 0,
+        occlusion: int = 0,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if clutter < 0:
@@ -124,7 +124,7 @@ class RotMNISTDataModule(PictureDataModule):
         if not self.clutter and not self.occlusion:
             return pictures
         parts = []
-        for number, rows in enumerate(_SPLITS.values()):
+        for number, rows in enumerate(_SPLITS.values(), 1):
             random = numpy.random.default_rng((self.split_seed, number))
             parts.append(occluded(cluttered(pictures[rows], self.clutter, random), self.occlusion, random))
         return torch.cat(parts)

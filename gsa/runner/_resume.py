@@ -42,6 +42,7 @@ _OF_THE_PLACE = (
 )
 _LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
 _LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
+    "gsa.data.RotMNISTDataModule": {"clutter": 0, "occlusion": 0},
     "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0},
 }
 _OF_THE_TRAINING = (

@@ -25,7 +25,8 @@ class MeanOfPictures(Metric):
 
     def update(self, values: Tensor, sizes: Tensor) -> None:
         """Add batches: their values, and how many pictures each has, both [batches]."""
-        self.set_dtype(torch.promote_types(self.total.dtype, values.dtype))
+        with torch.inference_mode(False):  # what is made here is added to elsewhere
+            self.set_dtype(torch.promote_types(self.total.dtype, values.dtype))
         self.total += (values.to(self.total.dtype) * sizes).sum()
         self.count += sizes.sum()
 

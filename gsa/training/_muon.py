@@ -111,7 +111,7 @@ def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[s
     for parameter, state in zip(parameters, states, strict=True):
         if not state:
             state.update(step=torch.zeros(()), mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
-        state["step"] = state["step"].to(parameter.device)
+        state["step"] = state["step"].to(parameter.device, torch.float32)  # as the fused kernels want it
     means, squares, steps = ([state[name] for state in states] for name in ("mean", "square", "step"))
     first, second = group["betas"]
     adamw(

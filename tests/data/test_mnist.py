@@ -69,6 +69,13 @@ def test_fragments_are_of_other_pictures_and_fit():
     assert (result[:3] != pictures[:3]).any()
 
 
+def test_no_fragment_of_one_part_is_seen_in_another():
+    """Pictures of a part are alike, so that what is not its own shows whose it is."""
+    numbers = torch.tensor([1.0] * 10_000 + [2.0] * 2_000 + [3.0] * 50_000)
+    pictures = numbers[:, None, None, None].expand(-1, 1, 21, 21)
+    assert torch.equal(RotMNISTDataModule(clutter=1)._disturbed(pictures), pictures)
+
+
 def test_a_square_is_missing():
     pictures = torch.ones(50, 1, 12, 10)
     result = occluded(pictures, 4, numpy.random.default_rng(0))

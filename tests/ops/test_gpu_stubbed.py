@@ -7,18 +7,6 @@ from gsa import ops
 from gsa.ops.impl.cuda import _launch
 
 
-class OnGPU(torch.Tensor):
-    """A tensor without memory that says it is on a GPU."""
-
-    @property
-    def device(self):
-        return torch.device("cuda")
-
-
-def query(poses=16, head_dim=32):
-    return torch.empty(1, 1, poses, 8, 8, head_dim, device="meta").as_subclass(OnGPU)
-
-
 @pytest.fixture
 def gpu(monkeypatch):
     """gpu(capability): such a device seems to be there."""

@@ -84,9 +84,14 @@ def test_kernels_compile_for_the_h100_without_spills_and_threads_keep_to_themsel
     assert listing.spilled == 0 and loops
     inside = [text for at, text in listing.instructions if any(first <= at <= last for first, last in loops)]
     assert not [text for text in inside if any(word in text for word in ("SHFL", "STS", "LDS", "BAR."))]
-    # That pixels are neighbours is told to the compiler for the sake of threads: no thread may read several at once.
+    assert not reads_of_several_pixels(listing)
+
+
+def reads_of_several_pixels(listing: Listing) -> list[str]:
+    """That pixels are neighbours is told to the compiler for the threads: none may read several at once."""
     codes = re.findall(r"\b(?:LDG|STG)\.[\w.]*", " ".join(text for _, text in listing.instructions))
-    assert codes and not [code for code in codes if code.endswith((".64", ".128"))]
+    assert codes
+    return [code for code in codes if code.endswith((".64", ".128"))]
 
 
 # Instructions of a warp for one pair of poses at one relative position of 32 pixels, dropout included, when written.
@@ -137,7 +142,9 @@ def test_too_many_poses_for_the_registers_are_noticed(monkeypatch):
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_of_four_poses_compile_for_every_gpu_without_spills(name, poses, head_dim, dtype, architecture):
     few = 64 * 4 if poses == "summed" and head_dim == 16 else 0  # keys and values of all poses, and their gradients
-    assert Listing(name, meta_call(poses, dtype, head_dim), architecture).spilled <= few
+    listing = Listing(name, meta_call(poses, dtype, head_dim), architecture)
+    assert listing.spilled <= few
+    assert not reads_of_several_pixels(listing)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import sys
 import torch
 
 from gsa import ops
+from gsa.ops.impl.cuda import _sizes
 from tests.ops.cases import tensors
 from tests.ops.test_backends import largest_error, run
 
@@ -19,6 +20,12 @@ ALL = [
     *itertools.product(("lifting", "regular", "summed"), ("window larger than the map", "one pixel"), (0.0, 0.3)),
     ("summed, all counts different", "global along one axis", 0.0),
     ("regular, other keys", "global along one axis", 0.0),
+]
+# Several blocks of pixels, and every pose for itself.
+APART = [
+    ("regular, other keys", "more pixels than a warp", 0.3),
+    ("lifting", "more pixels than a warp", 0.3),
+    ("summed, all counts different", "more pixels than a warp", 0.3),
 ]
 
 
@@ -34,10 +41,12 @@ def worst(poses: str, map_: str, dropout: float, seed: int = 7, heads: int = 1, 
 if __name__ == "__main__":
     assert "triton" in ops.backends()
     every = "all" in sys.argv
-    for poses, map_, dropout in ALL if every else FEW:
-        error = worst(poses, map_, dropout, heads=2 if every else 1)
-        print(f"{poses}, {map_}, dropout {dropout}: {error:.1e}")
-        assert error < 1e-10
+    for room, cases in ((_sizes._ROOM, ALL if every else FEW), (0, APART if every else APART[:1])):
+        _sizes._ROOM = room
+        for poses, map_, dropout in cases:
+            error = worst(poses, map_, dropout, heads=2 if every else 1)
+            print(f"{poses}, {map_}, dropout {dropout}: {error:.1e}", flush=True)
+            assert error < 1e-10
     error = worst("regular, other keys", "as wide as the window", 0.0, dtype=torch.float32)
     assert 0 < error < 1e-5
     planted = worst("lifting", "as wide as the window", 0.3, seed=8)

@@ -12,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from gsa.runner import ConfigError, train
-from gsa.runner._resume import finished_report
+from gsa.runner._resume import finished_report, refuse_other_training
 from gsa.training import Stopped
 from tests.runner.faults import act_in
 from tests.runner.test_run import DROPOUT, outcome
@@ -112,6 +112,16 @@ def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
     with pytest.raises(ConfigError, match=rf"trained with other values: .*{key} \("):
         train(small("trainer.max_epochs=1", f"ckpt_path='{last}'", changed))
     train(small("trainer.max_epochs=3", f"ckpt_path='{last}'", "train=false", changed))  # testing changes nothing
+
+
+def test_a_run_on_rotmnist_from_before_clutter_goes_on(configure):
+    config = configure("model=rotmnist_gsa", "data.source=mnist")
+    before = OmegaConf.to_container(config, resolve=True)
+    del before["data"]["clutter"], before["data"]["occlusion"]
+    refuse_other_training({"hyper_parameters": {"run": before}}, config)
+    config.data.clutter = 4
+    with pytest.raises(ValueError, match=r"data.clutter \(0 there, 4 here\)"):
+        refuse_other_training({"hyper_parameters": {"run": before}}, config)
 
 
 def test_a_folder_that_has_moved_is_still_the_same_run(small, tmp_path, capsys):

@@ -1,9 +1,9 @@
 """What the CUDA kernels of group self-attention, in Triton, are made of.
 
-A thread serves one pixel of one slice (head of a sample). Its channels are tiles [channels, B], of
-the powers of two that add up to d, so that nothing is padded and no thread waits for another. Features lie as
-[slices, d, poses, N] with N = H·W pixels next to one another: the threads of a warp read and write neighbours. Poses
-that share what they read are taken T at a time. Scores have the base 2. In backward the queries' kernel computes the
+A thread serves one pixel of one slice (head of a sample). Its channels are tiles [channels, B], of the powers of two
+that add up to d, so that nothing is padded and no thread waits for another. Features lie as [slices, d, poses, N] with
+N = H·W pixels next to one another: the threads of a warp read and write neighbours. Poses that share what they read
+are taken T at a time. Scores have the base 2. In backward the queries' kernel computes the
 weights again and leaves, for each query, the logarithm of the softmax's denominator, the mean of its gradient and its
 products with the encoding of poses; the keys' kernel meets the queries at the mirrored offsets; the encodings' kernel
 belongs to one offset. Every number has one owner: no atomics, and the same bits each time.
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 LOG2_E = tl.constexpr(1.4426950408889634)
-_BITS = tl.constexpr(10)  # of the largest tile's size
+_BITS = tl.constexpr(10)  # of the size of the largest tile, 1024 channels
 FLOOR = tl.constexpr(-1e30)  # below every score, and finite: differences of such are no NaN
 
 
@@ -70,6 +70,7 @@ def _steps(BIT: tl.constexpr, STRIDE: tl.constexpr, D: tl.constexpr):
 @triton.jit
 def channels(base, STRIDE: tl.constexpr, D: tl.constexpr, A: tl.constexpr):
     """The D numbers that lie STRIDE apart, from each of B pointers."""
+    tl.static_assert(D < 2048, "more channels than the tiles add up to")
     x = ()
     for bit in tl.static_range(_BITS, -1, -1):
         if D & (1 << bit):

@@ -78,7 +78,7 @@ inline T sum(Lanes<T> x) {
     for (const float c : {1.339887502e-3f, 9.618436918e-3f, 5.550332367e-2f, 2.402264774e-1f, 6.931471825e-1f, 1.0f})
         p = p * r + c;
     typedef Of<float>::Whole I;
-    const V result = (V)((I)p + ((I)shifted << 23));
+    const V result = p * (V)(((I)shifted << 23) + 0x3F800000);
     return x < -126.0f ? V{} : result;
 }
 
@@ -91,7 +91,7 @@ inline T sum(Lanes<T> x) {
         p = p * r + 1.0 / c;
     p = p * (r * r) + (r + 1.0);
     typedef Of<double>::Whole I;
-    const V result = (V)((I)p + ((I)shifted << 52));
+    const V result = p * (V)(((I)shifted << 52) + 0x3FF0000000000000);
     return x < -1022.0 ? V{} : result;
 }
 

@@ -1,4 +1,4 @@
-// One worker: its memory, the way of a slice through it, and what both forms share.
+// One worker: its memory, the way of a slice through it, and what the forms share.
 
 #pragma once
 
@@ -77,9 +77,9 @@ class Worker {
           result((backward ? Q : P) * d * l.plane),
           query_block(TILE * d), grad_block(P * d), query_sum(TILE * d), out_sum(P * d),
           inner(l.most_neighbours * TILE * M), outer(l.most_neighbours * TILE * per_tile_outer()),
-          inner_gradient(backward ? l.most_neighbours * TILE * M : 0),
+          inner_gradient(backward && Q * M > 1 ? l.most_neighbours * TILE * M : 0),
           outer_gradient(backward ? l.most_neighbours * TILE * per_tile_outer() : 0),
-          mixed(l.most_neighbours * TILE * (d + 1)), rest((2 * P + M + TILE + d) * TILE),
+          mixed(Q * M > 1 && !c.regular ? l.most_neighbours * TILE * (d + 1) : 0), rest((2 * P + M + TILE + d) * TILE),
           dropped(dropout.on ? l.most_neighbours * TILE * (c.regular ? M : P) : 0),
           spatial_lanes(backward ? P * UV * d : 0), pose_lanes(backward ? Q * M * d : 0) {}
 
