@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -257,7 +258,7 @@ def main(options: argparse.Namespace) -> None:
     if is_new:
         text += f"\n\nAll of it took {(time.monotonic() - began) / 60:.0f} minutes, {options.jobs} run(s) at a time."
     print(text)
-    save(name, " ".join(["python benchmarks/accuracy.py", *sys.argv[1:]]), text)
+    save(name, shlex.join(["python", "benchmarks/accuracy.py", *sys.argv[1:]]), text)
     data = {"command": sys.argv[1:], "machine": describe(), "rates": rates, "reports": reports}
     (results() / f"{name}.json").write_text(json.dumps(data, indent=1))
     draw(reports, name)

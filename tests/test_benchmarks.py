@@ -108,12 +108,12 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
     assert all("seed=1000" in run.overrides for run in searches)
     shared = [{o for o in run.overrides if not o.startswith(("optimizer.lr", "seed"))} for run in counted]
     assert all(overrides == shared[0] and "data.source=mnist" in overrides for overrides in shared)
-    text = (tmp_path / "accuracy_rotmnist_quick_z2_sa_r4_sa.md").read_text()
+    text = (tmp_path / "runs.md").read_text()
     assert (
         "| rotmnist/z2_sa | 1,000 | 2 × 3 | 0.0125 | 90.0 ± 0.0 | 80.0 ± 0.0 | 96.37 | 3 | 1.5 | —, — | 0, 0, 0 |"
         in text
     )
-    assert (tmp_path / "accuracy_rotmnist_quick_z2_sa_r4_sa.png").stat().st_size > 1000
+    assert (tmp_path / "runs.png").stat().st_size > 1000
 
 
 def test_a_row_that_is_not_in_the_table_is_refused():
