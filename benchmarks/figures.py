@@ -21,7 +21,7 @@ Rows = dict[str, list[dict]]
 
 
 def rows_below(folders: list[Path]) -> Rows:
-    """Reports by row, <data>/<network> and what differs from it; runs that search for a rate were not tested."""
+    """Reports by row, <data>/<network> and what differs from it, in the papers' order; searches were not tested."""
     rows: Rows = {}
     for folder in folders:
         for file in sorted(folder.rglob("report.json")):
@@ -29,7 +29,11 @@ def rows_below(folders: list[Path]) -> Rows:
             if report.get("test_accuracy") is not None:
                 name = file.parent.parent.relative_to(folder).as_posix()
                 rows.setdefault(name.replace("_model.published_true", AS_PUBLISHED), []).append(report)
-    return rows
+    order = [name for table in PUBLISHED.values() for name in table]
+    places = {
+        row: order.index(base) if (base := row.removesuffix(AS_PUBLISHED)) in order else len(order) for row in rows
+    }
+    return {row: rows[row] for row in sorted(rows, key=lambda row: (places[row], row))}
 
 
 def published(row: str) -> float | str:

@@ -1,7 +1,6 @@
 """Time and memory of a training step, or of a prediction, of networks by name.
 
     python benchmarks/steps.py                                    # what docs/pictures.md quotes
-    python benchmarks/steps.py --cases rivals                     # ours against convolution, and against plain conv2d
     python benchmarks/steps.py --predict                          # pictures a second
     python benchmarks/steps.py imagefolder_gsa --side 128 --batch 16 --repeats 5
     python benchmarks/steps.py imagefolder_gsa --side 64 --batch 16 --waiting default short --neighbours 2
@@ -25,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import product
 
@@ -38,22 +37,12 @@ from _measure import sgemm_peak
 import gsa
 
 WAITING = {"default": {}, "short": {"GOMP_SPINCOUNT": "20000"}, "asleep": {"OMP_WAIT_POLICY": "PASSIVE"}}
-PLAIN = "rotmnist_r4_cnn group=Z2 channels=76"  # conv2d on the shapes of R4_CNN: 19 channels × 4 poses
-DIGITS = ("rotmnist_gsa", "rotmnist_positional", "rotmnist_r4_sa", "rotmnist_r8_sa", "rotmnist_r4_cnn", PLAIN)
-CASES = {
-    "pictures": (("imagefolder_gsa", 64, 16), ("imagefolder_gsa", 224, 8), ("pcam_gsa", 96, 32)),
-    "rivals": tuple(
-        (name, 28, batch) for batch in (8, 64) for name in DIGITS if (name, batch) != ("rotmnist_r8_sa", 64)
-    ),
-}
-PREDICTED = (
-    *((name, 28, batch) for name in DIGITS for batch in (1, 64)),
-    *(("imagefolder_gsa", side, batch) for side in (96, 224) for batch in (1, 64)),
-)
+CASES = (("imagefolder_gsa", 64, 16), ("imagefolder_gsa", 224, 8), ("pcam_gsa", 96, 32))
+PREDICTED = tuple(("imagefolder_gsa", side, batch) for side in (96, 224) for batch in (1, 64))
 
 
-def measure(row: str, side: int, batch: int, repeats: int, predict: bool, compiled: bool) -> dict[str, float]:
-    """Medians of seconds by the clock and by processors, growth of the peak of memory in MB, share of sgemm."""
+def work(row: str, side: int, batch: int, predict: bool, compiled: bool = False) -> Callable[[], None]:
+    """A training step or a prediction of a network by name, with what differs from it."""
     torch.manual_seed(0)
     name, *overrides = row.split()
     network = gsa.create_model(name, **{key: _value(text) for key, _, text in (o.partition("=") for o in overrides)})
@@ -72,6 +61,12 @@ def measure(row: str, side: int, batch: int, repeats: int, predict: bool, compil
         F.cross_entropy(called(images), labels).backward()
         optimizer.step()
 
+    return step
+
+
+def measure(row: str, side: int, batch: int, repeats: int, predict: bool, compiled: bool) -> dict[str, float]:
+    """Medians of seconds by the clock and by processors, growth of the peak of memory in MB, share of sgemm."""
+    step = work(row, side, batch, predict, compiled)
     before, clock, processors = peak(), [], []
     for _ in range(1 + repeats):
         starts = time.perf_counter(), time.process_time()
@@ -80,10 +75,9 @@ def measure(row: str, side: int, batch: int, repeats: int, predict: bool, compil
         processors.append(time.process_time() - starts[1])
     found = {"clock": statistics.median(clock[1:]), "processors": statistics.median(processors[1:])}
     found["memory"] = (peak() - before) / 1e6
-    called = network
-    count = flop(step)
+    count = flop(work(row, side, batch, predict))
     torch.set_num_threads(1)
-    return found | {"of_sgemm": count / found["processors"] / sgemm_peak(images.device)}
+    return found | {"of_sgemm": count / found["processors"] / sgemm_peak(torch.device("cpu"))}
 
 
 def peak() -> int:
@@ -107,7 +101,7 @@ def neighbours(count: int) -> Iterator[None]:
 
 
 def main(options: argparse.Namespace) -> None:
-    cases = PREDICTED if options.predict else CASES[options.cases]
+    cases = PREDICTED if options.predict else CASES
     cases = [(options.name, options.side, options.batch)] if options.name else cases
     lines = [
         "| network | side | batch | waiting | clock, s | processors, s | pictures a second | of sgemm | memory, MB |",
@@ -128,7 +122,6 @@ def main(options: argparse.Namespace) -> None:
     command = " ".join(["python benchmarks/steps.py", *sys.argv[1:]])
     what = "predict_cpu" if options.predict else "steps_cpu"
     name = "_".join(map(str, (what, *cases[0]))) if options.name else what
-    name += "" if options.cases == "pictures" else f"_{options.cases}"
     name += ("_compiled" if options.compile else "") + ("_busy" if options.neighbours else "")
     beside = f", beside {options.neighbours} busy processes" if options.neighbours else ""
     of = "prediction" if options.predict else "training step"
@@ -139,7 +132,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_record(parser)
     parser.add_argument("name", nargs="?", help="a network, and what differs from it; the cases when left out")
-    parser.add_argument("--cases", choices=CASES, default="pictures")
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--side", type=int, default=224)
