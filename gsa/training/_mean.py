@@ -27,7 +27,8 @@ class MeanOfPictures(Metric):
         """Add batches: their values, and how many pictures each has, both [batches]."""
         with torch.inference_mode(False):  # what is made here is added to elsewhere
             self.set_dtype(torch.promote_types(self.total.dtype, values.dtype))
-        self.total += (values.to(self.total.dtype) * sizes).sum()
+        for part in (values.to(self.total.dtype) * sizes).unbind():  # one by one: the same bits however they are told
+            self.total += part
         self.count += sizes.sum()
 
     def compute(self) -> Tensor:

@@ -41,9 +41,9 @@ def test_shifts_by_whole_patches_are_broken_where_a_vit_adds_its_positions():
     shifts = Shifts((4, 0), (0, 8), (2, 0))
     vit, x = perturbed_vit(), torch.rand(3, 3, 16, 16)
     report = LayerReport.of(vit, x, shifts)
-    assert report.worst("conv_proj") == 0 and list(report.errors["conv_proj"]) == [0, 1]  # 2 pixels are half a patch
+    assert report.worst("conv_proj") < 1e-14 and list(report.errors["conv_proj"]) == [0, 1]  # 2 pixels are half a patch
     layer, before, after = report.first_broken
-    assert layer == "encoder.dropout" and before == 0 and after > 1e-2  # what first returns the sum
+    assert layer == "encoder.dropout" and before < 1e-14 and after > 1e-2  # what first returns the sum
     assert report.broken == [0, 1, 2] and "–" in str(report)
     nn.init.zeros_(vit.encoder.pos_embedding)
     assert LayerReport.of(vit, x, shifts).broken == [2]
