@@ -6,7 +6,7 @@
 
 What follows -- are overrides of train.py for every row. Every row and seed is a run of train.py in a folder of its own
 below multirun/accuracy_<table>; called again, finished runs are kept and unfinished ones go on. With --budget, no run
-begins after so many minutes, and those at work are stopped and saved.
+begins after so many minutes, and those at work are stopped and saved, as they are by Ctrl-C and SIGTERM.
 
 --quick is the shortened table: few rows, the fast recipe, few epochs of few pictures and 5 000 of the test pictures,
 the same for all. Each row gets the same search: every rate of --rates for half the epochs, with a seed of its own and
@@ -77,6 +77,7 @@ class Run:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                start_new_session=True,  # Ctrl-C is for this process, which stops them
                 env=os.environ | {"OMP_NUM_THREADS": str(threads)},
             )
 
@@ -89,25 +90,28 @@ def finish(runs: list[Run], jobs: int, deadline: float) -> list[Run]:
 
     Raises:
         SystemExit: a run was refused, or the time is up; the next call goes on.
+        KeyboardInterrupt: as everything that ends this call, after those at work have saved themselves.
     """
     waiting, working, failed = deque(runs), {}, []
     threads = max((os.cpu_count() or 1) // jobs, 1)
-    while waiting or working:
-        while waiting and len(working) < jobs and time.monotonic() < deadline:
-            run = waiting.popleft()
-            print(f"{time.strftime('%H:%M:%S')}  {run.folder}", flush=True)
-            working[run.start(threads)] = run
-        for process in [p for p in working if p.poll() is not None]:
-            run = working.pop(process)
-            if process.returncode == REFUSED:
-                stop(working)
-                raise SystemExit(f"{run.folder}: {(run.folder / 'output.txt').read_text().splitlines()[-1]}")
-            if process.returncode or run.report is None:
-                failed.append(run)
-        if time.monotonic() >= deadline:
-            stop(working)
-            raise SystemExit(f"the time is up, {len(waiting) + len(working)} runs are left: the same command goes on")
-        time.sleep(1)
+    try:
+        while waiting or working:
+            while waiting and len(working) < jobs and time.monotonic() < deadline:
+                run = waiting.popleft()
+                print(f"{time.strftime('%H:%M:%S')}  {run.folder}", flush=True)
+                working[run.start(threads)] = run
+            for process in [p for p in working if p.poll() is not None]:
+                run = working.pop(process)
+                if process.returncode == REFUSED:
+                    raise SystemExit(f"{run.folder}: {(run.folder / 'output.txt').read_text().splitlines()[-1]}")
+                if process.returncode or run.report is None:
+                    failed.append(run)
+            if time.monotonic() >= deadline:
+                left = len(waiting) + len(working)
+                raise SystemExit(f"the time is up, {left} runs are left: the same command goes on")
+            time.sleep(1)
+    finally:
+        stop(working)
     return failed
 
 
@@ -284,4 +288,5 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     main(parse(sys.argv[1:]))

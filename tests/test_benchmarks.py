@@ -1,6 +1,7 @@
 """The yardstick of the benchmarks computes the same thing as the op; tables are made of reports."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -166,6 +167,23 @@ def test_failed_runs_are_named_and_time_that_is_up_ends_the_table(tmp_path, monk
     commands["a"] = commands["b"] = "import time; time.sleep(60)"
     with pytest.raises(SystemExit, match="the time is up, 2 runs are left"):
         accuracy.finish(runs, 1, time.monotonic() + 1)
+
+
+def test_whatever_ends_a_table_stops_its_runs_first(tmp_path, monkeypatch):
+    started = []
+
+    def start(run, threads):
+        started.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        return started[-1]
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(accuracy.Run, "start", start)
+    monkeypatch.setattr(accuracy.time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        accuracy.finish([accuracy.Run("none/none", tmp_path / name, ()) for name in "ab"], 2, float("inf"))
+    assert [process.poll() for process in started] == [-signal.SIGTERM] * 2
 
 
 def test_figures_are_made_of_the_runs_that_are_there(tmp_path, monkeypatch):
