@@ -207,14 +207,19 @@ def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates:
     for row, runs in reports.items():
         published = PUBLISHED[options.table].get(row.removesuffix(AS_PUBLISHED))
         cells = [row, f"{runs[0]['parameters']:,}", f"{runs[0]['epochs']} × {runs[0]['used']['train']}"]
-        scores = (spread([r[f"{part}_accuracy"] for r in runs]) for part in ("val", "test"))
-        cells += [rates.get(row, "recipe"), *scores]
+        cells += [rates.get(row, "recipe"), score("val", runs), score("test", runs)]
         cells += ["" if published is None else published, f"{sum(r['train_seconds'] for r in runs) / len(runs):.0f}"]
         cells.append(f"{sum(r['seconds_per_epoch'] for r in runs) / len(runs):.1f}")
         cells.append(", ".join(epochs_to(level, runs) for level in (0.97, 0.98)))
         cells.append(", ".join(str(r["seed"]) for r in runs))
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
+
+
+def score(part: str, runs: list[dict]) -> str:
+    """Accuracy on a part; — where the runs were told not to test."""
+    found = [run[f"{part}_accuracy"] for run in runs]
+    return "—" if None in found else spread(found)
 
 
 def epochs_to(level: float, runs: list[dict]) -> str:

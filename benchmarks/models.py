@@ -1,6 +1,6 @@
 """Time and memory of a training step of the RotMNIST networks, against the direct |H|³ evaluation of attention.
 
-    python benchmarks/models.py                        # R4, summed form, 5×5, batch 8, the paper's dropout
+    python benchmarks/models.py                        # R4, summed form (the paper's), 5×5, batch 8, its dropout
     python benchmarks/models.py --group R8 --batch 2 --form regular
     python benchmarks/models.py --window global --without direct
     python benchmarks/models.py --all                  # every case that the README quotes, and more on a GPU
@@ -38,8 +38,11 @@ CASES = (
     "--group R4 --form summed --batch 8",
     "--group R4 --form regular --batch 8",
     "--group R8 --form summed --batch 2",
-    "--group R16 --form summed --batch 8 --without direct tiled",
-    "--group R4 --form summed --batch 8 --window global --without direct tiled",
+    *(
+        f"{case} --form {form} --batch 8 --without direct tiled"
+        for case in ("--group R16", "--group R4 --window global")
+        for form in ("summed", "regular")
+    ),
 )
 ON_GPU = (
     "--group R4 --form summed --batch 64 --without direct",

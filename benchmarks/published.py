@@ -45,6 +45,7 @@ PUBLISHED: dict[str, dict[str, float | None]] = {
     },
     "early": {},  # figure 2, with --quick: how fast networks of more and more poses begin to learn
     "learning": {},  # ours against the convolutional rivals: LONG, or QUICK
+    "search": {},  # of the flagship and its rival at length: with  test=false
     "ablation": {},  # with --quick: what rotmnist/gsa owes to what
     "neighbourhood": {
         "rotmnist/r4_sa_3x3": 96.56,
@@ -90,7 +91,7 @@ def _with_public_code(rows: Iterable[str]) -> tuple[str, ...]:
     return tuple(row for pair in doubled for row in pair)
 
 
-# Rows at length; those of "learning" with  -- recipe=rotmnist_gsa.
+# Rows at length; those of "learning" and "search" with  -- recipe=rotmnist_gsa.
 LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, rows in PUBLISHED.items() if rows} | {
     "learning": (
         "rotmnist/gsa",
@@ -99,6 +100,18 @@ LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, ro
         "rotmnist/r4_cnn model.dropout=0.1",
         "rotmnist/r4_cnn model.dropout=0",
         "rotmnist/alpha_r4_cnn",
+    ),
+    "search": (
+        "rotmnist/gsa",
+        "rotmnist/gsa model.channels=20",
+        "rotmnist/gsa model.channels=24",
+        "rotmnist/gsa model.dropout=0.2 model.channels=20",
+        "rotmnist/gsa model.group=R12 model.channels=16",
+        "rotmnist/gsa model.neighbourhood=5",
+        "rotmnist/gsa optimizer.weight_decay=0.1",
+        "rotmnist/r4_cnn",
+        "rotmnist/r4_cnn model.dropout=0.1",
+        "rotmnist/r4_cnn model.dropout=0",
     ),
 }
 

@@ -140,6 +140,11 @@ def test_a_row_may_differ_from_its_experiment(tmp_path, monkeypatch):
     assert {"experiment=rotmnist/r4_cnn", "model.dropout=0", "optimizer=muon"} <= set(commands[0])
 
 
+def test_a_row_that_was_not_tested_says_so():
+    runs = [{"val_accuracy": 0.5, "test_accuracy": None}]
+    assert accuracy.score("val", runs) == "50.0" and accuracy.score("test", runs) == "—"
+
+
 def test_epochs_to_a_level():
     runs = [{"history": [{"val/accuracy": v} for v in values]} for values in ((0.5, 0.97, 0.96), (0.2, 0.96, 0.98))]
     assert accuracy.epochs_to(0.97, runs) == "2" and accuracy.epochs_to(0.98, runs) == "—"
