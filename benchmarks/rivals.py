@@ -1,6 +1,6 @@
 """Ours, the papers' attention and convolution on the same pictures, each in turn in one process.
 
-    python benchmarks/rivals.py                 # a training step of 8 and of 64, a prediction of 1 and of 64
+    python benchmarks/rivals.py                 # training steps of 8, 16 and 64, predictions of 1 and of 64
     python benchmarks/rivals.py --threads 1
 
 Networks for RotMNIST, 28×28 pixels, float32, on the CPU; a step is forward, backward and Adam, a prediction is forward
@@ -20,7 +20,7 @@ from steps import work
 RIVAL = "rotmnist_r4_cnn"
 PLAIN = f"{RIVAL} group=Z2 channels=76"  # 19 channels × 4 poses
 NETWORKS = ("rotmnist_gsa", "rotmnist_positional", "rotmnist_r4_sa", "rotmnist_r8_sa", RIVAL, PLAIN)
-CASES = ((False, 8), (False, 64), (True, 1), (True, 64))  # predict, batch
+CASES = ((False, 8), (False, 16), (False, 64), (True, 1), (True, 64))  # predict, batch; 16 is that of the recipes
 
 
 def milliseconds(seconds: float) -> str:

@@ -142,6 +142,7 @@ def test_too_many_poses_for_the_registers_are_noticed(monkeypatch):
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_of_four_poses_compile_for_every_gpu_without_spills(name, poses, head_dim, dtype, architecture):
     few = 64 * 4 if poses == "summed" and head_dim == 16 else 0  # keys and values of all poses, and their gradients
+    few = max(few, 8 * 4 if architecture == 100 else 0)  # 168 registers, with which the assembler makes do there
     listing = Listing(name, meta_call(poses, dtype, head_dim), architecture)
     assert listing.spilled <= few
     assert not reads_of_several_pixels(listing)
@@ -150,8 +151,11 @@ def test_kernels_of_four_poses_compile_for_every_gpu_without_spills(name, poses,
 @pytest.mark.slow
 @pytest.mark.parametrize("poses", ["R8", "R16", "R16 summed"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernels_of_more_poses_spill_64_registers_at_most(name, poses):
-    assert Listing(name, meta_call(poses, "fp32", 10)).spilled <= 64 * 4
+def test_kernels_of_more_poses_spill_few_registers(name, poses):
+    # The summed form keeps a softmax over 16 key poses. With one output pose at a time in place of four it spills half
+    # as many, and issues three times the instructions.
+    few = 400 if poses == "R16 summed" else 64
+    assert Listing(name, meta_call(poses, "fp32", 10)).spilled <= 4 * few
 
 
 @pytest.mark.slow
