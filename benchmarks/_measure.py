@@ -10,7 +10,10 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["Times", "copy_peak", "memory_growth", "sgemm_peak", "side_by_side", "slope"]
+__all__ = ["Times", "copy_peak", "memory_growth", "memory_in_use", "sgemm_peak", "side_by_side", "slope"]
+
+
+_STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True)
@@ -66,18 +69,25 @@ def memory_growth(work: Callable[[], object]) -> float | None:
         work()
         wait()
         return (torch.cuda.max_memory_allocated() - before) / 1e6
-    status = Path("/proc/self/status")
-    if not status.exists():
+    before = memory_in_use()  # memory that is free but kept would not be counted again
+    if before is None:
         return None
-    ctypes.CDLL(None).malloc_trim(0)  # or memory that is free but kept would not be counted again
     Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is in use
-    before = _status_mb(status, "VmRSS")
     work()
-    return max(_status_mb(status, "VmHWM") - before, 0.0)
+    return max(_status_mb("VmHWM") - before, 0.0)
 
 
-def _status_mb(status: Path, field: str) -> float:
-    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+def memory_in_use() -> float | None:
+    """Of this process in MB, after what the C library has kept of freed memory is given back; None but on Linux."""
+    if not _STATUS.exists():
+        return None
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return _status_mb("VmRSS")
+
+
+def _status_mb(field: str) -> float:
+    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) * 1024 / 1e6
 
 

@@ -10,8 +10,9 @@
 the direct evaluation or beside it.
 
 A step is forward, backward and Adam. All evaluations run in this process, in turn, for the times; each runs in a fresh
-process for the memory, which is the growth of the peak over the process with everything imported. On a GPU the time of
-an epoch of 10 000 pictures, resident on it, is given as well. The share of sgemm is the arithmetic that the formula
+process for the memory, which is the growth of the peak over the process with everything imported, and what of it is
+in use after two steps: the rest is freed memory that the C library keeps. On a GPU the time of an epoch of 10 000
+pictures, resident on it, is given as well. The share of sgemm is the arithmetic that the formula
 needs at least, a second, over that of a large float32 matrix product in the same process, so that machines can be
 compared. Results go to outputs/benchmarks.
 """
@@ -28,7 +29,7 @@ import torch
 import torch.nn.functional as F
 from _flop import flop
 from _machine import add_record, describe, results, save
-from _measure import memory_growth, sgemm_peak, side_by_side
+from _measure import memory_growth, memory_in_use, sgemm_peak, side_by_side
 from direct import everywhere
 
 import gsa
@@ -114,8 +115,8 @@ def evaluations(options: argparse.Namespace) -> list[str]:
     return [name for name in names if name not in options.without]
 
 
-def growth_in_a_fresh_process(options: argparse.Namespace, evaluation: str) -> float | None:
-    """Growth of the peak over two training steps, in MB."""
+def growth_in_a_fresh_process(options: argparse.Namespace, evaluation: str) -> tuple[float | None, float | None]:
+    """Growth of the peak over two training steps, and of what is in use after them, in MB."""
     keys = ("group", "form", "window", "batch", "device", *(["authors"] if options.authors else []))
     arguments = [f"--{key}={getattr(options, key)}" for key in keys]
     command = [sys.executable, __file__, *arguments, f"--growth-of={evaluation}"]
@@ -127,13 +128,14 @@ def print_growth(options: argparse.Namespace) -> None:
     step = make_calls(options, options.growth_of)["training step"]
     if options.device == "cuda":
         step()
-        print(json.dumps(memory_growth(step)))
+        print(json.dumps((memory_growth(step), None)))
         return
     unit = 1 if sys.platform == "darwin" else 1024
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before, in_use = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, memory_in_use()
     step()
     step()
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit / 1e6)
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit / 1e6
+    print(json.dumps((peak, None if in_use is None else memory_in_use() - in_use)))
 
 
 def measure(options: argparse.Namespace) -> list[dict]:
@@ -151,15 +153,16 @@ def measure(options: argparse.Namespace) -> list[dict]:
             row = {"group": options.group, "form": options.form, "window": options.window, "batch": options.batch}
             row |= {"pass": part, "evaluation": name, "seconds": asdict(times[name])}
             row |= {"flop": count, "of_sgemm": count / times[name].median / peak}
-            rows.append(row | {"memory_mb": growth[name] if part != "forward" else None})
+            grown, after = growth[name] if part != "forward" else (None, None)
+            rows.append(row | {"memory_mb": grown, "memory_after_mb": after})
     return rows
 
 
 def markdown(rows: list[dict]) -> str:
     lines = [
         "| group | form | window | batch | pass | evaluation | seconds | min – max | times faster | of sgemm "
-        "| memory, MB |",
-        "|---" * 11 + "|",
+        "| memory, MB | in use after, MB |",
+        "|---" * 12 + "|",
     ]
     slowest = {}
     for row in rows:
@@ -168,7 +171,7 @@ def markdown(rows: list[dict]) -> str:
         if row["evaluation"] in ("authors", "direct"):
             slowest.setdefault(key, s["median"])
         faster = f"{slowest[key] / s['median']:.1f}" if key in slowest else ""
-        memory = "" if row["memory_mb"] is None else f"{row['memory_mb']:.0f}"
+        memory = " | ".join("" if row[of] is None else f"{row[of]:.0f}" for of in ("memory_mb", "memory_after_mb"))
         window = row["window"] if row["window"] == "global" else f"{row['window']}×{row['window']}"
         form = "summed" if row["evaluation"] == "authors" else row["form"]
         lines.append(
