@@ -84,6 +84,9 @@ PUBLISHED_TIMES: dict[str, tuple[str, int]] = {
 
 AS_PUBLISHED = " model.published=true"
 
+# rotmnist/gsa with its pool before the first norm.
+_EARLY_POOL = "model.stem_pool=2 model.blocks=[3,2] model.pools=[0,0] model.content_heads=[0,4]"
+
 
 def _with_public_code(rows: Iterable[str]) -> tuple[str, ...]:
     """Behind every attention network of the paper the same as the public code builds it."""
@@ -105,10 +108,9 @@ LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, ro
         "rotmnist/gsa",
         "rotmnist/gsa model.channels=20",
         "rotmnist/gsa model.channels=24",
-        "rotmnist/gsa model.dropout=0.2 model.channels=20",
-        "rotmnist/gsa model.group=R12 model.channels=16",
-        "rotmnist/gsa model.neighbourhood=5",
-        "rotmnist/gsa optimizer.weight_decay=0.1",
+        f"rotmnist/gsa {_EARLY_POOL} model.channels=20",
+        f"rotmnist/gsa {_EARLY_POOL} model.channels=20 model.dropout=0.2",
+        "rotmnist/gsa model.group=R12 model.channels=14",
         "rotmnist/r4_cnn",
         "rotmnist/r4_cnn model.dropout=0.1",
         "rotmnist/r4_cnn model.dropout=0",
