@@ -288,6 +288,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="of the runs; its name is that of the results")
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:cut])
+    for name in ("seeds", "jobs", "epochs"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1, but got {getattr(options, name)}")
     options.overrides = arguments[cut + 1 :]
     return options
 

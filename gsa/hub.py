@@ -1,5 +1,6 @@
 """Networks on the Hugging Face Hub; needs `pip install "gsa-nets[hub]"`."""
 
+import json
 import os
 import warnings
 from dataclasses import asdict
@@ -11,8 +12,9 @@ from torch import Tensor, nn
 
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
-from gsa.models import create_model, read_weights
-from gsa.saved import build, read
+from gsa.groups import Group
+from gsa.models import Network, create_model, read_weights
+from gsa.saved import PictureFormat, build, read
 
 __all__ = ["HubNetwork"]
 
@@ -34,13 +36,22 @@ class HubNetwork(
 
     Shapes:
         normalised pictures [B, C, H, W] → logits [B, num_classes]
+
+    Raises:
+        ValueError: keywords that a file cannot hold, such as modules.
     """
 
     def __init__(
         self, name: str, keywords: dict[str, Any] | None = None, pictures: dict[str, Any] | None = None
     ) -> None:
         super().__init__()
-        self.network, self.pictures = create_model(name, **(keywords or {})), pictures
+        self.name, self.keywords, self.pictures = name, _written(keywords or {}), pictures
+        self._hold(create_model(name, **(keywords or {})))
+
+    def _hold(self, network: Network) -> None:
+        self.network = network
+        if self.pictures is not None:
+            network.pictures = PictureFormat.of(self.pictures)
 
     @classmethod
     def of_run(cls, path: str | os.PathLike) -> Self:
@@ -57,8 +68,9 @@ class HubNetwork(
         pushes = options.pop("push_to_hub", False)
         super().save_pretrained(save_directory, **options)
         config, weights = Path(save_directory) / "config.json", Path(save_directory) / "model.safetensors"
+        arguments = {"name": self.name, "keywords": self.keywords, "pictures": self.pictures}
         written, _ = read_signed(config)
-        write_whole(config, signed(written | {"version": VERSION}, weights.read_bytes()))
+        write_whole(config, signed(written | arguments | {"version": VERSION}, weights.read_bytes()))
         if not pushes:
             return None
         return self.push_to_hub(options.pop("repo_id", None) or Path(save_directory).name, **options)
@@ -116,8 +128,17 @@ class HubNetwork(
                 stacklevel=2,
             )
         saved = cls(config["name"], keywords, config.get("pictures"))
-        saved.network = network
+        saved._hold(network)
         return saved.to(map_location).eval()
 
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images)
+
+
+def _written(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords as config.json holds them."""
+    plain = {key: value.name if isinstance(value, Group) else value for key, value in keywords.items()}
+    try:
+        return json.loads(json.dumps(plain))
+    except TypeError as error:
+        raise ValueError(f"keywords of a network on the Hub must be names, numbers or lists of them: {error}") from None

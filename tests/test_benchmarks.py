@@ -122,6 +122,13 @@ def test_a_row_that_is_not_in_the_table_is_refused():
         accuracy.rows_of(options_of("--rows", "r5_sa"))
 
 
+@pytest.mark.parametrize("wrong", ["--jobs=0", "--seeds=0"])
+def test_numbers_of_nothing_are_refused(wrong, capsys):
+    with pytest.raises(SystemExit):
+        options_of(wrong)
+    assert "must be at least 1, but got 0" in capsys.readouterr().err
+
+
 def test_a_row_may_differ_from_its_experiment(tmp_path, monkeypatch):
     row = "rotmnist/r4_cnn model.dropout=0 optimizer=muon"
     assert row in accuracy.rows_of(options_of("--quick"))

@@ -67,8 +67,8 @@ class PictureFiles(Dataset):
 
 
 def class_names(folder: Path) -> list[str]:
-    """Names of the folders in a folder."""
-    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    """Names of the folders in a folder, but for hidden ones."""
+    return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
 
 
 def unreadable_files(paths: Sequence[str], size: int) -> dict[str, str]:

@@ -37,6 +37,10 @@ class DescribedData(lightning.LightningDataModule):
         limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
 
+    def pictures_at_once(self, part: str) -> int:
+        """In a batch of one process."""
+        return getattr(self, f"{part}_dataloader")().batch_size
+
     def describe(self) -> dict[str, str | int]:
         """What a report says of the data; sizes of the parts once they are loaded."""
         return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}

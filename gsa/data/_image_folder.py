@@ -14,6 +14,7 @@ from gsa.data._pictures import LabelledPictures, PictureDataModule
 __all__ = ["ImageFolderDataModule"]
 
 _PARTS = ("train", "val", "test")
+_LIKE_PARTS = {*_PARTS, "valid", "validation", "training", "testing"}
 _SHOWN = 20  # files of a message
 
 
@@ -87,6 +88,7 @@ class ImageFolderDataModule(PictureDataModule):
 
     def load(self) -> dict[str, LabelledPictures]:
         classes = self.classes
+        self._check_names(classes)
         if not self._in_parts:
             self._check_places([self.root / name for name in classes])
             return self._dealt_out(self._readable({"all": self._files(self.root, classes)})["all"], classes)
@@ -141,6 +143,18 @@ class ImageFolderDataModule(PictureDataModule):
         left = {part: files.without(reasons) for part, files in parts.items()}
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
         return left
+
+    def _check_names(self, classes: Sequence[str]) -> None:
+        """Parts under other names would be taken for classes, or passed over."""
+        beside = class_names(self.root) if self._in_parts else []
+        wrong = [name for name in beside if name not in _PARTS] + [n for n in classes if n.lower() in _LIKE_PARTS]
+        if wrong:
+            raise ValueError(
+                f"{self.root} must hold a folder for each class, or parts called train, test and perhaps val and "
+                f"nothing beside them, but holds {', '.join(wrong)}"
+            )
+        if len(classes) < 2:
+            raise ValueError(f"there must be folders of two classes at least, but {self.root} has {list(classes)}")
 
     def _check_places(self, folders: list[Path]) -> None:
         """A folder that is a link to another one would put the same pictures into two parts or classes."""

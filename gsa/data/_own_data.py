@@ -77,6 +77,7 @@ class OwnData(DescribedData):
         self.mean = getattr(inner, "mean", [0.0] * self.in_channels)
         self.std = getattr(inner, "std", [1.0] * self.in_channels)
         self.parts: dict[str, _Part] = {}
+        self._sizes: dict[str, int] = {}  # of first batches: not every loader has one for all
         self.batch_size = self.eval_batch_size = 100  # until the loaders are asked
 
     def prepare_data(self) -> None:
@@ -90,10 +91,13 @@ class OwnData(DescribedData):
         with torch.random.fork_rng(devices=[]):
             for part in _PARTS:
                 loader = self._loader(part)
-                size = self._check(part, loader)
-                if part == "train":
-                    self.batch_size = size
+                self._sizes[part] = self._check(part, loader)
                 self.parts[part] = _Part(loader, self.mean, self.std)
+
+        self.batch_size = self._sizes["train"]
+
+    def pictures_at_once(self, part: str) -> int:
+        return self._sizes[part]
 
     def train_dataloader(self) -> Any:
         return _Resumed(self._loader("train"), self.trainer, self.seed)

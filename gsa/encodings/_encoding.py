@@ -156,6 +156,12 @@ class Encoding(nn.Module):
         turned = offsets.reshape(-1, 2) @ self.inverse_matrices.to(offsets.dtype).mT
         return turned.view(-1, *offsets.shape)
 
+    def _phases(self, neighbourhood: Neighbourhood, height: int, width: int, frequencies: Tensor) -> Tensor:
+        """ω·h⁻¹i for every pixel i, [f, 2] -> [|H|, H, W, f]; float32 at least, as halves lose turns off the centre."""
+        precise = frequencies.to(torch.promote_types(frequencies.dtype, torch.float32))
+        with torch.autocast(frequencies.device.type, enabled=False):
+            return self._acted(neighbourhood.positions(height, width, like=precise)) @ precise.T
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Every cast or move rebuilds the group's tables, so that no precision is lost for good."""
         super()._apply(fn, recurse)

@@ -44,10 +44,9 @@ class FourierEncoding(AdditiveEncoding):
         θ_i = Ωh⁻¹i and (a, b) = Wᵀq, so d′ = d + 2F.
         """
         height, width = query.shape[-3:-1]
-        positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
-        phase = (self._acted(positions) @ self.frequencies.T).to(query.dtype)
+        phase = self._phases(neighbourhood, height, width, self.frequencies)
         phase = rearrange(phase, "p y x f -> p 1 1 y x f")
-        cosine, sine = phase.cos(), phase.sin()
+        cosine, sine = phase.cos().to(query.dtype), phase.sin().to(query.dtype)
 
         # Lifting has one query for all output poses; a group layer has one for each.
         query = rearrange(query, "b e p y x d -> b p e 1 y x d").expand(-1, self.group.order, *[-1] * 5)

@@ -116,8 +116,8 @@ class QuadraticEncoding(Encoding):
             offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices)).to(precise)
             distance = offsets - self.offset.to(precise).view(-1, 1, 1, 1, 2)  # [E, |H|, U, V, 2]
             spatial = -self.sharpness.to(precise).view(-1, 1, 1, 1) * distance.square().sum(-1)
-            if not self.preference.numel():  # one key pose
-                return spatial[:, :, None]
+            if not self.preference.numel():  # one key pose; an empty sum gives it a gradient, which DDP waits for
+                return spatial[:, :, None] + self.preference.sum()
             pose = (self._poses(self.group.order).to(precise) @ self.preference.to(precise).T).movedim(-1, 0)
             return spatial[:, :, None] + pose[..., None, None]
 

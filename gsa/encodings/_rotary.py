@@ -61,16 +61,15 @@ class RotaryEncoding(Encoding):
         self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood
     ) -> tuple[Tensor, Tensor, Tensor]:
         height, width = query.shape[-3:-1]
-        positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
-        phase = self._acted(positions) @ self.frequencies.T  # [|H|, H, W, d/2]
-        phase = rearrange(phase, "p y x f -> p 1 1 y x f").to(query.dtype)
+        phase = self._phases(neighbourhood, height, width, self.frequencies)
+        phase = rearrange(phase, "p y x f -> p 1 1 y x f")
 
         # Lifting has one query for all output poses; a group layer has one for each.
         query = rearrange(query, "b e p y x d -> b p e 1 y x d")
         key = key[:, None]
         if self.pose_vectors is not None:
             key = key + rearrange(self.pose_vectors[self.relative_pose].to(key.dtype), "p m d -> p 1 m 1 1 d")
-        query, key = _turn(query, phase), _turn(key, phase)
+        query, key = _turn(query, phase).to(query.dtype), _turn(key, phase).to(key.dtype)
         value = value[:, None].expand_as(key)
         query, key, value = (rearrange(t, "b p e m y x d -> b (p e) m y x d") for t in (query, key, value))
         return query, key, value

@@ -65,9 +65,11 @@ def sample_bilinearly(
     (a, b), (c, d) = (row.unbind(-1) for row in (matrices / zoom).unbind(-2))
     zero = torch.zeros_like(a)
     inverse = torch.stack((a, -c * rows / columns, zero, -b * columns / rows, d, zero), dim=-1).view(-1, 2, 3)
+    dtype = pictures.dtype
+    pictures = pictures.to(torch.promote_types(dtype, torch.float32))  # halves are too coarse to say where
     inverse = inverse.to(pictures)
     moved = []
     for part in torch.arange(len(pictures)).split(4096):  # the grid is larger than the pictures
         grid = F.affine_grid(inverse[part], [len(part), 1, rows, columns], align_corners=False)
         moved.append(F.grid_sample(pictures[part], grid, mode="bilinear", padding_mode="zeros", align_corners=False))
-    return torch.cat(moved)
+    return torch.cat(moved).to(dtype)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from gsa.groups import Group
+from gsa.models._keywords import defaults
 from gsa.models._network import Network
 from gsa.models._picture_format import PictureFormat
 from gsa.models._weight_files import is_export, read_export
@@ -40,12 +41,13 @@ def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> No
         ValueError: there are none of this name; files that have changed; keywords that make another network.
     """
     config, weights = read_export(pretrained_folder(name))
-    trained = config["model"] | {key: config["pictures"][key] for key in ("in_channels", "num_classes")}
+    sizes = {key: config["pictures"][key] for key in ("in_channels", "num_classes")}
+    trained = defaults(type(network)) | config["model"] | sizes  # of keywords that are newer, the defaults
     free = {"num_classes", "on_inexact", *network.training_only}
     differing = [
         f"{key}={value!r} (trained: {trained[key]!r})"
         for key, value in keywords.items()
-        if key in trained and key not in free and _plain(value) != _plain(trained[key])
+        if key not in free and _plain(value) != _plain(trained[key])
     ]
     if differing:
         raise ValueError(f"the trained weights of {name} are those of another network than {', '.join(differing)}")

@@ -92,10 +92,14 @@ class SelfAttention(nn.Module):
 
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
-        (query, key, _, spatial, pose), window = self._encode(*self._with_silent_heads(self._prepared(features)))
-        weights = ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
+        encoded, window = self._encode(*self._with_silent_heads(self._prepared(features)))
+        weights = self._weights(encoded, window)
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
         return rearrange(crop_border(weights, self.crop), "... u v y x -> ... y x u v")
+
+    def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
+        query, key, _, spatial, pose = encoded
+        return ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
 
     def acted_encoding(self, height: int, width: int) -> Tensor:
         """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
@@ -243,15 +247,15 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     maps: dict[str, Tensor] = {}
 
-    def hook(name: str) -> Callable[[SelfAttention, tuple[Tensor, ...]], None]:
-        def record(layer: SelfAttention, inputs: tuple[Tensor, ...]) -> None:
+    def hook(name: str) -> Callable[[SelfAttention, tuple[Tensor, ...], dict[str, Tensor]], None]:
+        def record(layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
             with torch.no_grad():
-                maps[name] = layer.attention(inputs[0])
+                maps[name] = layer.attention(*inputs, **named)
 
         return record
 
     layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
-    handles = [layer.register_forward_pre_hook(hook(name)) for name, layer in layers]
+    handles = [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
     try:
         yield maps
     finally:

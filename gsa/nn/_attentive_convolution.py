@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -38,7 +39,8 @@ class AttentiveConvolution(nn.Module):
         that of the output.
 
     Raises:
-        ValueError: a group that is not on the grid; a size that is not positive; an even attention_size.
+        ValueError: a group that is not on the grid; a size that is not positive; an even attention_size; an input of
+            another shape.
     """
 
     relative: Tensor
@@ -62,18 +64,29 @@ class AttentiveConvolution(nn.Module):
         self.first = nn.Parameter(torch.empty(out_channels, hidden, in_channels, poses))
         self.second = nn.Parameter(torch.empty(out_channels, in_channels, hidden, poses))
         self.spatial = kind(self.group, 2, out_channels, attention_size, bias=False)
-        # Pose h⁻¹ m of every output pose h and input pose m; images have the one.
-        relative = self.group.product[self.group.inverse] if not lifting else torch.zeros(self.group.order, 1).long()
-        self.register_buffer("relative", relative, persistent=False)
+        self.register_buffer("relative", self._relative_poses(), persistent=False)
         for weight, inputs in ((self.first, in_channels), (self.second, hidden)):
             nn.init.uniform_(weight, -1 / math.sqrt(inputs), 1 / math.sqrt(inputs))
 
     def forward(self, x: Tensor) -> Tensor:
+        self.convolution.check(x)
         summands = self._summands(x if x.ndim == 5 else x[:, :, None])
         attended = summands * self._channels(summands)[..., None, None]
         mean, largest = attended.mean(1), attended.amax(1)  # [B, M, C′, |H|, H′, W′]
         # α_S is the same for all channels, so Σ_c α_C α_S f = α_S C mean_c(α_C f).
         return self.convolution(x) - x.shape[1] * (self._positions(mean, largest) * mean).sum(1)
+
+    def _relative_poses(self) -> Tensor:
+        """Pose h⁻¹ m of every output pose h and input pose m; images have the one."""
+        relative = self.group.product[self.group.inverse]
+        return torch.zeros_like(relative[:, :1]) if self.convolution.in_poses == 1 else relative
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Every move makes the table anew, for `to_empty` does not copy it."""
+        super()._apply(fn, recurse)
+        device = self.relative.device
+        self.relative = self._relative_poses().to("cpu" if device.type == "meta" else device)
+        return self
 
     def _summands(self, x: Tensor) -> Tensor:
         """f: [B, C, M, H, W] → [B, C, M, C′, |H|, H′, W′]."""
@@ -125,7 +138,8 @@ class FeatureAttention(nn.Module):
         [B, C, H, W] when lifting, else [B, C, |H|, H, W] → the same
 
     Raises:
-        ValueError: a group that is not on the grid; a size that is not positive; an even attention_size.
+        ValueError: a group that is not on the grid; a size that is not positive; an even attention_size; an input of
+            another shape.
     """
 
     __call__: Callable[..., Tensor]

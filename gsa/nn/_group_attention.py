@@ -1,5 +1,7 @@
 """From the group to the group."""
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -7,7 +9,7 @@ from torch import Tensor
 
 from gsa import ops
 from gsa._checks import check_choice
-from gsa.encodings import AdditiveEncoding, Encoding
+from gsa.encodings import AdditiveEncoding, Encoded, Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
 from gsa.nn._crop import crop_border
@@ -98,14 +100,22 @@ class GroupSelfAttention(SelfAttention):
         if self.pose_index == "corrected":
             return super()._attended(query, key, value)
         value = F.dropout(value, self.value_dropout, self.training)
-        (query, key, value, spatial, _), window = self._encode(query, key, value)
-        assert isinstance(self.encoding, AdditiveEncoding)
+        encoded, window = self._encode(query, key, value)
         dropout = self.attention_dropout if self.training else 0.0
-        outputs = []
-        for h in range(self.group.order):
-            acted, pose = spatial[h : h + 1], self.encoding.pose_seen_by(h)
-            outputs.append(ops.attend(query, key, value, acted, pose, window, form="summed", dropout=dropout))
+        outputs = [ops.attend(*of_pose, window, form="summed", dropout=dropout) for of_pose in self._by_pose(encoded)]
         return crop_border(rearrange(torch.cat(outputs, dim=2), "b e p y x d -> b (e d) p y x"), self.crop)
+
+    def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
+        if self.pose_index == "corrected":
+            return super()._weights(encoded, window)
+        maps = (super(GroupSelfAttention, self)._weights(of_pose, window) for of_pose in self._by_pose(encoded))
+        return torch.cat(list(maps), dim=2)
+
+    def _by_pose(self, encoded: Encoded) -> Iterator[Encoded]:
+        """What each output pose h asks with, where the group term was published: its own table of poses."""
+        assert isinstance(self.encoding, AdditiveEncoding)
+        for h in range(self.group.order):
+            yield encoded._replace(spatial=encoded.spatial[h : h + 1], pose=self.encoding.pose_seen_by(h))
 
     def _check(self, features: Tensor) -> None:
         order = self.group.order

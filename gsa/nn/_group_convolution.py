@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -48,8 +49,7 @@ class _Convolution(nn.Module):
         self.padding, self.dilation = padding, dilation
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels, self.in_poses, kernel_size, kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        moved = _moved_entries(self.group, self.in_poses, kernel_size)
-        self.register_buffer("moved", moved.to(self.weight.device), persistent=False)
+        self.register_buffer("moved", self._table(self.weight.device), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -62,11 +62,33 @@ class _Convolution(nn.Module):
         """W(h⁻¹ m, h⁻¹ u) for every output pose h: [C′, |H|, C, M, k, k]."""
         return self.weight.flatten(2)[:, :, self.moved].movedim(2, 1)
 
+    def check(self, x: Tensor) -> None:
+        """Refuse what is no image, or no feature, of this layer."""
+        sizes = (self.in_channels,) if self.lifting else (self.in_channels, self.in_poses)
+        if x.ndim != 3 + len(sizes) or tuple(x.shape[1:-2]) != sizes:
+            wanted = f"images [B, {self.in_channels}, H, W]"
+            if not self.lifting:
+                wanted = f"features [B, {self.in_channels}, {self.in_poses}, H, W] (poses on axis 2)"
+            raise ValueError(
+                f"{type(self).__name__} over {self.group.name} takes {wanted}, but got the shape {list(x.shape)}"
+            )
+
     def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
         filters = self.filters().flatten(2, 3).flatten(0, 1)
         bias = None if self.bias is None else self.bias.repeat_interleave(self.group.order)
         y = F.conv2d(x.flatten(1, -3), filters, bias, padding=self.padding, dilation=self.dilation)
         return y.unflatten(1, (self.out_channels, self.group.order))
+
+    def _table(self, device: torch.device) -> Tensor:
+        moved = _moved_entries(self.group, self.in_poses, self.kernel_size)
+        return moved if device.type == "meta" else moved.to(device)  # no file brings it along
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Every move makes the table anew, for `to_empty` does not copy it."""
+        super()._apply(fn, recurse)
+        self.moved = self._table(self.moved.device)
+        return self
 
     def extra_repr(self) -> str:
         return (
@@ -96,7 +118,7 @@ class LiftingConvolution(_Convolution):
         [B, C, H, W] → [B, C′, |H|, H′, W′] with H′ = H + 2·padding − dilation·(k − 1)
 
     Raises:
-        ValueError: a group that is not on the grid; a size that is not positive.
+        ValueError: a group that is not on the grid; a size that is not positive; an input of another shape.
     """
 
     lifting = True
@@ -118,7 +140,7 @@ class GroupConvolution(_Convolution):
         [B, C, |H|, H, W] → [B, C′, |H|, H′, W′]
 
     Raises:
-        ValueError: a group that is not on the grid; a size that is not positive.
+        ValueError: a group that is not on the grid; a size that is not positive; an input of another shape.
     """
 
     lifting = False

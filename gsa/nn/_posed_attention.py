@@ -78,10 +78,14 @@ class PosedAttention(nn.Module):
 
         Raises:
             ValueError: sides that are even or differ, padding that differs, is more than half of the filter or not
-                of zeros, channels in groups, parametrised weights, a class of somebody's own.
+                of zeros, channels in groups, weights that are made of others (parametrised, pruned), hooks, a class of
+                somebody's own.
         """
-        if type(convolution) is not nn.Conv2d or is_parametrized(convolution) or convolution.padding_mode != "zeros":
-            raise ValueError(f"attention replaces plain nn.Conv2d padded with zeros, but got {convolution}")
+        if type(convolution) is not nn.Conv2d or not _is_plain(convolution) or convolution.padding_mode != "zeros":
+            raise ValueError(
+                "attention replaces plain nn.Conv2d padded with zeros, whose weights are parameters of their own and "
+                f"which has no hooks, but got {convolution}"
+            )
         side, dilation, padding, stride = (
             _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride")
         )
@@ -163,6 +167,12 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, of_convolution[module])
     return model
+
+
+def _is_plain(convolution: nn.Conv2d) -> bool:
+    """Whether it has no weights that are made of others, and nothing else hangs on it."""
+    made = is_parametrized(convolution) or not isinstance(convolution._parameters.get("weight"), nn.Parameter)
+    return not (made or convolution._forward_pre_hooks or convolution._forward_hooks or convolution._backward_hooks)
 
 
 def _single(convolution: nn.Conv2d, name: str) -> int:

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, library
+from torch._C._functorch import TransformType
 
 from gsa.ops import _registry
 from gsa.ops._call import Call, Needed
@@ -54,12 +55,17 @@ def attend(
         [B, heads, P, H, W, d], in the dtype of `query`. Half precisions accumulate in float32.
 
     Raises:
-        ValueError: shapes, dtypes, devices, window, form, dropout or backend that do not fit.
+        ValueError: shapes, dtypes, devices, window, form, dropout or backend that do not fit; dropout where torch.func
+            takes derivatives.
     """
     if seed is None:
         seed = _draw_seed(query.device, dropout)
     call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout))
     if torch.onnx.is_in_onnx_export():
+        return attend_plainly(call)
+    if _is_transformed():
+        if dropout:
+            raise ValueError(f"torch.func takes derivatives of attention without dropout only, but got {dropout}")
         return attend_plainly(call)
     name, reason = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
@@ -101,6 +107,14 @@ def _crop(spatial: Tensor, window: Tensor, height: int, width: int) -> tuple[Ten
     top, left = max(rows // 2 - (height - 1), 0), max(columns // 2 - (width - 1), 0)
     window = window[top : rows - top, left : columns - left]
     return spatial[:, top : rows - top, left : columns - left], window
+
+
+def _is_transformed() -> bool:
+    """Whether torch.func takes derivatives, and not autograd: an op of ours has none for it, and jvp would say 0."""
+    if torch.compiler.is_compiling():
+        return False
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return any(level.key() in (TransformType.Grad, TransformType.Jvp) for level in stack)
 
 
 def _draw_seed(device: torch.device, dropout: float) -> Tensor:

@@ -133,8 +133,8 @@ def _used(run: Subject) -> dict[str, int]:
     world = trainer.world_size  # batch_size is that of all processes together
     sizes = {
         "train": loaders.batch_size,
-        "val": loaders.val_dataloader().batch_size * world,
-        "test": loaders.test_dataloader().batch_size * world,
+        "val": loaders.pictures_at_once("val") * world,
+        "test": loaders.pictures_at_once("test") * world,
     }
     return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
 

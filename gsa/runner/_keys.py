@@ -16,6 +16,7 @@ __all__ = ["every_key", "flat", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
+_METRICS = ("accuracy", "loss", "auroc")
 _GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
@@ -42,6 +43,8 @@ def refuse_bad_keys(config: DictConfig) -> None:
     _check_top(plain)
     _check_trainer(plain)
     _check_compilation(plain)
+    for name, node in (plain["callbacks"] or {}).items():
+        _check_monitor(f"callbacks.{name}", node)
     for key, value in plain.items():
         if key in ("callbacks", "logger"):
             for name, node in (value or {}).items():
@@ -118,7 +121,7 @@ def _check_trainer(plain: dict[str, Any]) -> None:
         )
     for part in ("train", "val", "test"):
         limit = numbers.get(f"limit_{part}_batches", 1)
-        if limit <= 0 and plain[part if part == "test" else "train"]:
+        if limit <= 0 and (part == "val" or plain[part]):  # tested weights are validated, too
             raise ConfigError(f"trainer.limit_{part}_batches must be positive, or null, but got {limit}")
     if numbers.get("max_steps") == 0:
         raise ConfigError("trainer.max_steps must be positive, or -1 for no limit, but got 0")
@@ -127,6 +130,19 @@ def _check_trainer(plain: dict[str, Any]) -> None:
             "trainer.check_val_every_n_epoch must be 1, because weights are chosen among all epochs, but got "
             f"{trainer['check_val_every_n_epoch']}"
         )
+
+
+def _check_monitor(where: str, node: Any) -> None:
+    """What a callback looks at, where it says so."""
+    monitor = node.get("monitor") if isinstance(node, dict) else None
+    if monitor is None:
+        return
+    chooses = str(node.get("_target_")).endswith("ModelCheckpoint")
+    legal = ["val/accuracy"] if chooses else [f"{part}/{name}" for part in ("val", "train") for name in _METRICS]
+    if monitor not in legal:
+        raise ConfigError(f"{where}.monitor must be one of {legal}{nearest(str(monitor), legal)}, but got {monitor!r}")
+    if chooses and node.get("mode", "min") != "max":
+        raise ConfigError(f"{where}.mode must be max, for weights are chosen by accuracy, but got {node.get('mode')!r}")
 
 
 def _check_compilation(plain: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from gsa.runner._config_file import write_config
 from gsa.runner._estimate import estimated
 from gsa.runner._folder import held, refuse_unwritable
 from gsa.runner._keys import flat
+from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
@@ -126,6 +127,7 @@ def _read_inputs(run: Run) -> None:
     try:
         run.data.prepare_data()
         run.data.setup()
+        refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
             checkpoint = read_checkpoint(run.config.ckpt_path)
             refuse_other_network(checkpoint, run.config, getattr(run.network, "training_only", ()))

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,4 +79,5 @@ def _how_to_test(job: _Job) -> list[str]:
     if job.accuracy is None or job.report.get("test_accuracy") is not None or not best.exists():
         return []
     words = [word for word in job.words if not word.startswith(("search=", "test=", "ckpt_path=", "hydra"))]
-    return [f"to test the best: python train.py {shlex.join([*words, 'train=false', f'ckpt_path={best}'])}"]
+    path = f"'{best}'" if re.search(r"[^\w/.\-]", str(best)) else best  # folders may be named by overrides
+    return [f"to test the best: python train.py {shlex.join([*words, 'train=false', f'ckpt_path={path}'])}"]

@@ -50,7 +50,7 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
                         found[name][element] = error
 
             with heard(module, compare):
-                compare(whole, tensor_of(module(symmetry.act(x, element))))
+                compare(whole, tensor_of(module(symmetry.act(x.clone(), element))))
     return {name: errors for name, errors in found.items() if errors or name == whole}
 
 
@@ -86,7 +86,7 @@ def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, l
 
     with torch.no_grad(), evaluating(module):
         with heard(module, keep):
-            module(x)
+            module(x.clone())
         other = torch.rand(x.shape, generator=torch.Generator().manual_seed(0))
         _leave_out_tables(module, other.to(x), outputs)
     known = names | outputs.keys()
@@ -119,7 +119,7 @@ def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tens
         for path in paths:
             layer = module.get_submodule(path)
             stack.callback(layer.register_forward_pre_hook(listener(path), with_kwargs=True).remove)
-        module(x)
+        module(x.clone())
     return {name: found[name] for name in names if name in found}
 
 
@@ -149,7 +149,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
 def _run(module: nn.Module, x: Tensor) -> Tensor | None:
     """The first tensor that comes of it; of another dtype than the weights it may be that nothing can."""
     try:
-        return tensor_of(module(x))
+        return tensor_of(module(x.clone()))
     except RuntimeError as error:
         weights = next((p.dtype for p in module.parameters() if p.is_floating_point()), x.dtype)
         if x.dtype == weights:

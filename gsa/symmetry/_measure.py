@@ -34,11 +34,12 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
     """
     group = groups.group(group)
     with torch.no_grad(), evaluating(module):
-        expected = module(x)
+        expected = module(x.clone())  # it may work in place
         _check_output(expected, group)
         scale = expected.double().norm()  # moving an image between its pixels makes it smoother, and its norm smaller
         return {
-            g: relative_error(module(group.act(x, g)), _moved(expected, group, g), scale) for g in range(group.order)
+            g: relative_error(module(group.act(x.clone(), g)), _moved(expected, group, g), scale)
+            for g in range(group.order)
         }
 
 
@@ -64,7 +65,7 @@ def translation_error(
     if 2 * margin >= min(height, width) or margin < 0:
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
     with torch.no_grad(), evaluating(module):
-        expected, moved = module(x), module(torch.roll(x, shift, (-2, -1)))
+        expected, moved = module(x.clone()), module(torch.roll(x, shift, (-2, -1)))
     if expected.ndim == 2:
         return relative_error(moved, expected)
     if expected.shape[-2:] != x.shape[-2:]:
@@ -90,7 +91,7 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
         return t.flatten(-2)[..., permutation].view_as(t)
 
     with torch.no_grad(), evaluating(module):
-        expected, moved = module(x), module(permuted(x))
+        expected, moved = module(x.clone()), module(permuted(x))
     return relative_error(moved, expected if expected.ndim == 2 else permuted(expected))
 
 

@@ -18,7 +18,7 @@ from gsa.training._examination import Examination, Findings
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch
+from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch, stay_stopped
 
 __all__ = ["Classifier"]
 
@@ -77,6 +77,9 @@ class Classifier(lightning.LightningModule):
     def on_fit_start(self) -> None:
         if self.training_loss.balanced:
             self.training_loss.count(data_of(self.trainer).class_counts())
+
+    def on_train_start(self) -> None:
+        stay_stopped(self.trainer)
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         return self._step("train", batch)

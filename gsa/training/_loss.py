@@ -1,5 +1,6 @@
 """What is minimised."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -50,8 +51,9 @@ class TrainingLoss:
             return images, labels
         from torchvision.transforms.v2 import MixUp  # takes a second to import
 
-        mixed: tuple[Tensor, Tensor] = MixUp(alpha=self.mixup, num_classes=self.num_classes)(images, labels)
-        return mixed
+        # It draws shares in the dtype of the pictures, which cannot be a half.
+        mixed, shares = MixUp(alpha=self.mixup, num_classes=self.num_classes)(_precise(images), labels)
+        return mixed.to(images.dtype), shares
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
         weight = None if self.weight is None else self.weight.to(logits)
@@ -60,3 +62,7 @@ class TrainingLoss:
         # Where targets are no labels, PyTorch divides by the number of pictures instead of their weights.
         smooth = (1 - self.label_smoothing) * targets + self.label_smoothing / self.num_classes
         return -(weight * smooth * logits.log_softmax(-1)).sum() / (weight * targets).sum()
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -4,6 +4,7 @@ import signal
 from typing import Any
 
 import lightning
+from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -18,6 +19,7 @@ __all__ = [
     "leave_signals_alone",
     "scales_gradients",
     "started_from_outside",
+    "stay_stopped",
     "synchronise_batch_norm_on_gpus_only",
     "synchronises_batch_norm",
 ]
@@ -39,6 +41,12 @@ def ends_epoch(trainer: lightning.Trainer) -> bool:
     """Whether the training batch at hand, which is done, is the last one before the metrics are looked at."""
     loop = trainer.fit_loop.epoch_loop
     return loop.batch_progress.is_last_batch or loop._is_training_done or trainer.should_stop
+
+
+def stay_stopped(trainer: lightning.Trainer) -> None:
+    """Have a resumed run that early stopping had ended end at once: Lightning knows that it was, and goes on."""
+    if any(isinstance(callback, EarlyStopping) and callback.stopped_epoch for callback in trainer.callbacks):
+        trainer.should_stop = True
 
 
 def data_of(trainer: Any) -> Any:

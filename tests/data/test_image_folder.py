@@ -122,3 +122,25 @@ def test_animations_are_no_other_files(tmp_path):
     module = ImageFolderDataModule(tmp_path, batch_size=1)
     module.setup()
     assert len(module.parts["test"]) == 6
+
+
+@pytest.mark.parametrize("parts, named", [
+    (("Train", "Test"), "holds Test, Train"),
+    (("train", "valid", "test"), "holds valid"),
+    (("train", "test", "extra"), "holds extra"),
+])  # fmt: skip
+def test_parts_under_other_names_are_refused(tmp_path, parts, named):
+    write_pictures(tmp_path, parts=parts)
+    with pytest.raises(
+        ValueError, match=f"perhaps val and nothing beside them, but {named}"
+    ):
+        ImageFolderDataModule(tmp_path, batch_size=4).setup()
+
+
+def test_hidden_folders_are_no_classes_and_one_class_is_too_few(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    (tmp_path / "all" / ".ipynb_checkpoints").mkdir()
+    assert ImageFolderDataModule(tmp_path / "all", batch_size=4).classes == ["cat", "dog"]
+    shutil.rmtree(tmp_path / "all" / "cat")
+    with pytest.raises(ValueError, match=r"two classes at least, but .* has \['dog'\]"):
+        ImageFolderDataModule(tmp_path / "all", batch_size=4).setup()

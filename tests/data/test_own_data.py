@@ -6,7 +6,7 @@ import signal
 import lightning
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, TensorDataset
 
 from gsa.data import DigitsDataModule, ImageData, completed
 from gsa.runner import ConfigError, build, train
@@ -41,6 +41,14 @@ class Stripes(lightning.LightningDataModule):
         return self._loader(2)
 
 
+class Sampled(Stripes):
+    """With loaders that have no size of batches."""
+
+    def _loader(self, seed, **options):
+        dataset = super()._loader(seed).dataset
+        return DataLoader(dataset, batch_sampler=BatchSampler(range(len(dataset)), self.batch_size, False))
+
+
 @pytest.fixture
 def configured(configure):
     def of(*overrides, target="tests.data.test_own_data.Stripes", folder="run"):
@@ -66,6 +74,12 @@ def test_it_is_trained_on_and_told_of(configured):
     assert report["class_accuracy"].keys() == {"even", "striped"} and report["test_accuracy"] > 0.9
     assert read(objects["folder"]).pictures.classes == ("even", "striped")
     assert isinstance(Stripes(), ImageData) and not isinstance(TensorDataset(torch.zeros(1)), ImageData)
+
+
+def test_loaders_need_no_size_of_batches(configured):
+    limits = "trainer.max_epochs=1", "trainer.limit_test_batches=3", "ema=null"
+    _, objects = train(configured(*limits, target="tests.data.test_own_data.Sampled"))
+    assert objects["report"]["used"] == {"train": 64, "val": 64, "test": 48}
 
 
 def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured):

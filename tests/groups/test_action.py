@@ -69,3 +69,10 @@ def test_other_shapes_are_refused(shape):
 def test_unknown_elements_are_refused(element):
     with pytest.raises(ValueError, match="elements 0 to 3"):
         gsa.group("R4").act(torch.rand(1, 1, 4, 4), element)
+
+
+def test_half_precision_is_sampled_where_whole_precision_is():
+    group, x = gsa.group("R8"), torch.rand(1, 1, 33, 33)
+    turned = group.act(x.bfloat16(), 1)
+    assert turned.dtype == torch.bfloat16
+    assert (turned.float() - group.act(x, 1)).norm() < 0.004 * x.norm()  # 0.02 with the places in bfloat16

@@ -111,3 +111,11 @@ def test_the_network_for_own_pictures_is_exact_on_every_side_that_16_divides(flo
     gsa.symmetry.assert_equivariant(network, torch.rand(2, 3, side, side), gsa.group("R4M"), tolerance=1e-10)
     with pytest.raises(ValueError, match="90 is not such a side; nearest ones that are: 80 or 96"):
         network(torch.rand(1, 3, 90, 90))
+
+
+@pytest.mark.parametrize("name", [name for name in gsa.list_models() if name.split("_")[0] in ("digits", "rotmnist")])
+def test_every_parameter_of_a_network_has_a_gradient(name):
+    """DDP waits for all of them."""
+    network = gsa.create_model(name).train()
+    network(pictures(name, 2)).square().sum().backward()
+    assert not [key for key, parameter in network.named_parameters() if parameter.grad is None]

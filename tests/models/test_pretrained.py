@@ -84,3 +84,9 @@ def test_a_changed_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("gsa.models._pretrained._FOLDER", tmp_path)
     with pytest.raises(ValueError, match="has changed; expected the digest"):
         gsa.create_model("digits_gsa", pretrained=True)
+
+
+@pytest.mark.parametrize("newer", [{"stem_pool": 2}, {"bias": False}])
+def test_keywords_that_are_newer_than_the_weights_are_held_against_their_defaults(newer):
+    with pytest.raises(ValueError, match="another network than " + next(iter(newer))):
+        gsa.create_model("rotmnist_gsa", pretrained=True, **newer)

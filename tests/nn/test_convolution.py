@@ -106,6 +106,11 @@ def test_z2_is_an_ordinary_convolution():
         (lambda: LiftingConvolution("R4", 1, 1, 3, padding=-1), "padding must not be negative"),
         (lambda: AttentiveConvolution("R4", 1, 1, 3, hidden=0), "hidden must be positive"),
         (lambda: FeatureAttention("R4", 1, 1, attention_size=4), "attention_size must be odd, but got 4"),
+        (lambda: LiftingConvolution("R4", 12, 1, 3)(torch.rand(1, 3, 4, 9, 9)), r"images \[B, 12, H, W\], but got"),
+        (lambda: GroupConvolution("R4", 8, 1, 3)(torch.rand(1, 4, 8, 9, 9)), r"\[B, 8, 4, H, W\] \(poses on axis 2\)"),
+        (lambda: GroupConvolution("R4", 8, 1, 3)(torch.rand(1, 32, 9, 9)), r"but got the shape \[1, 32, 9, 9\]"),
+        (lambda: AttentiveConvolution("R4", 8, 1, 3, hidden=1)(torch.rand(1, 8, 9, 9)), "takes features"),
+        (lambda: FeatureAttention("R4", 8, 1)(torch.rand(1, 8, 9, 9)), "takes features"),
     ],
 )
 def test_bad_arguments_are_refused(make, message):
@@ -115,3 +120,15 @@ def test_bad_arguments_are_refused(make, message):
 
 def test_moved_filters_are_not_stored():
     assert list(GroupConvolution("R4", 1, 1, 3).state_dict()) == ["weight", "bias"]
+
+
+@pytest.mark.parametrize("name", ["rotmnist_r4_cnn", "rotmnist_alpha_r4_cnn"])
+def test_networks_made_on_the_meta_device_are_the_same_once_they_have_weights(name):
+    whole, x = gsa.create_model(name).eval(), torch.rand(1, 1, 28, 28)
+    with torch.device("meta"):
+        assigned, emptied = (gsa.create_model(name).eval() for _ in range(2))
+    assigned.load_state_dict(whole.state_dict(), assign=True)
+    emptied.to_empty(device="cpu").load_state_dict(whole.state_dict())
+    with torch.no_grad():
+        for network in (assigned, emptied):
+            torch.testing.assert_close(network(x), whole(x), rtol=0, atol=0)

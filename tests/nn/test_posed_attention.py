@@ -4,6 +4,7 @@ import pytest
 import torch
 import torchvision
 from torch import nn
+from torch.nn.utils import prune
 
 import gsa
 from gsa.nn import PosedAttention, replace_convolutions
@@ -82,6 +83,11 @@ def test_a_convolution_that_is_shared_is_replaced_everywhere():
     assert_equivariant(model, torch.randn(2, 2, 7, 7), gsa.group("R4"))
 
 
+def hooked(convolution):
+    convolution.register_forward_hook(lambda *anything: None)
+    return convolution
+
+
 def test_frozen_convolutions_stay_frozen_and_modes_stay():
     model = nn.Sequential(nn.Conv2d(2, 2, 3, padding=1)).requires_grad_(False).eval()
     replace_convolutions(model, "R4")
@@ -93,6 +99,9 @@ def test_frozen_convolutions_stay_frozen_and_modes_stay():
     [
         nn.Conv2d(2, 2, 3, padding=1, padding_mode="circular"),
         nn.utils.parametrizations.weight_norm(nn.Conv2d(2, 2, 3)),
+        nn.utils.spectral_norm(nn.Conv2d(2, 2, 3)),
+        prune.random_unstructured(nn.Conv2d(2, 2, 3), "weight", 0.5),
+        hooked(nn.Conv2d(2, 2, 3)),
         nn.ConvTranspose2d(2, 2, 3),
         type("Mine", (nn.Conv2d,), {})(2, 2, 3),
     ],

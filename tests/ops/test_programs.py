@@ -74,3 +74,23 @@ def test_a_program_chooses_where_it_runs_and_says_so(monkeypatch, caplog):
     assert [record.message for record in caplog.records if record.name == "gsa.ops"] == [
         "attention runs on the 'reference' backend: gsa.ops.use(...) is in force"
     ]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_torch_func_takes_derivatives():
+    network = gsa.create_model("digits_r4_sa").double().eval()
+    x, direction = torch.rand(2, 2, 1, 12, 12, dtype=torch.float64)
+    expected = torch.autograd.functional.jvp(network, x, direction)[1]
+    torch.testing.assert_close(torch.func.jvp(network, (x,), (direction,))[1], expected)
+    weights = dict(network.named_parameters())
+
+    def loss(weights, picture):
+        return torch.func.functional_call(network, weights, (picture[None],)).square().sum()
+
+    of_each = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, x)
+    of_second = torch.autograd.grad(loss(weights, x[1]), list(weights.values()))
+    for found, wanted in zip(of_each.values(), of_second, strict=True):
+        torch.testing.assert_close(found[1], wanted)
+    layer = gsa.nn.LiftingSelfAttention("R4", 1, 4, 2, 4, 3, attention_dropout=0.5).train()
+    with pytest.raises(ValueError, match="without dropout only, but got 0.5"):
+        torch.func.jvp(layer, (x.float(),), (direction.float(),))

@@ -82,3 +82,14 @@ def test_their_last_pool_of_pcam_is_not_exact_and_warns():
     assert error > 1e-3
     with pytest.raises(ValueError, match="pose index needs form='summed'"):
         gsa.create_model("pcam_r4_sa", pose_index="published")
+
+
+@pytest.mark.filterwarnings("ignore:with pose_index='published'")
+def test_recorded_attention_is_that_of_the_published_index():
+    layer, x = gsa.nn.GroupSelfAttention("R4", 4, 4, 1, 4, 3, form="summed"), torch.rand(1, 4, 4, 6, 6)
+    layer.use_pose_index("published")
+    with torch.no_grad():
+        maps = layer.attention(x)
+        layer.use_pose_index("corrected")
+        assert not torch.allclose(layer.attention(x), maps)
+    torch.testing.assert_close(maps.sum((-2, -1)), torch.ones(1, 1, 4, 6, 6))

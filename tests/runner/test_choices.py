@@ -23,6 +23,33 @@ def test_a_run_ends_early_where_validation_stands_still(small):
     assert len(objects["history"]) == 2 and objects["report"]["epochs"] == 2
 
 
+def test_a_run_that_had_ended_early_stays_so_when_it_is_resumed(small):
+    options = "callbacks=early_stopping", "callbacks.early_stopping.patience=1", "trainer.max_epochs=9"
+    _, before = train(small(*options, "optimizer.lr=1e-12"))
+    (before["folder"] / "report.json").unlink()  # as if it had been stopped in its test
+    last = before["folder"] / "checkpoints" / "last.ckpt"
+    _, after = train(small(*options, "optimizer.lr=1e-12", f"ckpt_path={last}"))
+    assert len(before["history"]) == len(after["history"]) == 2
+    assert before["report"]["test_accuracy"] == after["report"]["test_accuracy"]
+
+
+def test_steps_may_end_with_an_epoch(small):
+    _, objects = train(small("+trainer.max_steps=3", "trainer.limit_train_batches=3", "trainer.max_epochs=9"))
+    assert len(objects["history"]) == 1
+
+
+@pytest.mark.parametrize("wrong, message", [
+    ("trainer.limit_test_batches=0.001", "limit_test_batches must leave a batch, but 0.001 of 4 are none"),
+    ("trainer.overfit_batches=0.001", "limit_train_batches must leave a batch, but 0.001 of"),
+    ("+trainer.max_steps=100", "max_steps must be a multiple of the .* steps of an epoch.*but got 100"),
+])  # fmt: skip
+def test_lengths_that_the_data_do_not_allow_are_refused_before_training(small, wrong, message):
+    config = small("trainer.limit_train_batches=null", "trainer.limit_test_batches=null", "trainer.max_epochs=9", wrong)
+    with pytest.raises(ConfigError, match=message):
+        train(config)
+    assert not Path(config.output_dir).exists()
+
+
 def test_classes_are_weighed_by_the_training_part(small):
     _, objects = train(small("class_weights=balanced", "trainer.max_epochs=1"))
     counts = torch.tensor([label for _, label in objects["data"].parts["train"]]).bincount()
@@ -32,6 +59,9 @@ def test_classes_are_weighed_by_the_training_part(small):
 @pytest.mark.parametrize("wrong, message", [
     ("class_weights=rare", "class_weights must be balanced, or null, but got 'rare'"),
     ("mixup=-1", "mixup must be the α of a Beta distribution, or 0, but got -1"),
+    ("callbacks.best.monitor=val/loss", r"callbacks.best.monitor must be one of \['val/accuracy'\]"),
+    ("callbacks.best.mode=min", "callbacks.best.mode must be max"),
+    ("+callbacks.best2={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/los}", "nearest is 'val/loss'"),
     ("tags=mine", r"tags must be a list of words, such as \[mine,second\], but got 'mine'"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused(small, wrong, message):

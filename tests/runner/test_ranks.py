@@ -95,6 +95,15 @@ runner.main()
 
 
 @pytest.mark.slow
+def test_two_processes_train_heads_that_start_at_offsets(tmp_path):
+    smallest = [option for option in SMALLEST if not option.startswith("model")]
+    done = subprocess.run([sys.executable, str(ROOT / "train.py"), *smallest, *TWO, f"hydra.run.dir={tmp_path}/run"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["model"] == "digits_gsa"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["ours", "stock"])
 def test_an_optuna_sweep_trains_one_configuration_on_both_ranks(tmp_path, launcher):
     """Planted failure: with the stock launcher, every rank samples rates of its own."""

@@ -90,3 +90,13 @@ def test_what_is_pushed_has_its_digest(folder, monkeypatch):
     with warnings.catch_warnings():
         HubNetwork.of_run(NAME).save_pretrained(folder / "mine", push_to_hub=True, private=True)
     assert pushed == [("mine", {"private": True})]
+
+
+def test_keywords_come_back_whatever_they_are_given_as(tmp_path):
+    saved = HubNetwork("digits_gsa", {"group": gsa.group("R8"), "crops": (1, 1, 1)}).eval()
+    saved.save_pretrained(tmp_path)
+    back, x = HubNetwork.from_pretrained(tmp_path), torch.rand(2, 1, 12, 12)
+    assert back.network.group == gsa.group("R8")
+    torch.testing.assert_close(back(x), saved(x), rtol=0, atol=0)
+    with pytest.raises(ValueError, match="names, numbers or lists of them: .*Linear"):
+        HubNetwork("digits_gsa", {"encoding": torch.nn.Linear(1, 1)})

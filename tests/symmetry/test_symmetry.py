@@ -115,3 +115,15 @@ def test_outputs_of_another_shape_are_refused():
         equivariance_error(lambda x: torch.zeros(1, 1, 4, 6), torch.rand(1, 1, 4, 6), R4)
     with pytest.raises(ValueError, match="floating dtype"):
         assert_equivariant(lambda x: x, torch.zeros(1, 1, 4, 4, dtype=torch.long), R4)
+
+
+def test_modules_that_work_in_place_are_judged_alike_and_leave_the_picture():
+    x = torch.randn(1, 3, 8, 8)
+    kept = x.clone()
+    module = torch.nn.Hardswish(inplace=True)
+    assert max(gsa.symmetry.equivariance_error(module, x, "R4").values()) == 0
+    assert gsa.symmetry.translation_error(module, x, 1, 2) == 0
+    assert gsa.symmetry.permutation_error(module, x, torch.randperm(64)) == 0
+    errors = gsa.symmetry.layer_errors(torch.nn.Sequential(module, torch.nn.Conv2d(3, 3, 1)), x, "R4")
+    assert max(error for of_layer in errors.values() for error in of_layer.values()) < 1e-5
+    assert torch.equal(x, kept)

@@ -45,3 +45,8 @@ def test_pictures_and_targets_are_mixed_alike():
 def test_numbers_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         TrainingLoss(3, **options)
+
+
+def test_pictures_in_half_precision_are_mixed():
+    images, shares = TrainingLoss(3, mixup=0.2).mix(torch.rand(7, 1, 4, 4, dtype=torch.bfloat16), LABELS)
+    assert images.dtype == torch.bfloat16 and shares.shape == (7, 3) and shares.isfinite().all()

@@ -1,0 +1,40 @@
+"""Limits that only the data can judge: an epoch has a batch at least, and a run ends with one."""
+
+import math
+from typing import Any
+
+from gsa.runner._build import Run
+from gsa.runner._schema import ConfigError
+
+__all__ = ["refuse_bad_lengths"]
+
+
+def refuse_bad_lengths(run: Run) -> None:
+    """Look at the trainer's limits, with data that have been read.
+
+    Raises:
+        ConfigError: a share of the batches of a part that is less than one batch; a limit of steps within an epoch, at
+            whose end nothing would be validated.
+    """
+    trainer, config = run.trainer, run.config
+    parts = {"train": config.train, "val": True, "test": config.test}
+    for part in (part for part, is_used in parts.items() if is_used):
+        limit: Any = getattr(trainer, f"limit_{part}_batches")
+        if isinstance(limit, float) and int(limit * (batches := _batches(run, part))) < 1:
+            raise ConfigError(
+                f"trainer.limit_{part}_batches must leave a batch, but {limit} of {batches} are none; a whole number "
+                "is one of batches"
+            )
+    if config.train and trainer.max_steps > 0 and not trainer.fast_dev_run:
+        limit, batches = trainer.limit_train_batches, _batches(run, "train")
+        batches = min(limit, batches) if isinstance(limit, int) else int(limit * batches)
+        steps = math.ceil(batches / trainer.accumulate_grad_batches)
+        if trainer.max_steps % steps and trainer.max_steps < steps * trainer.max_epochs:
+            raise ConfigError(
+                f"trainer.max_steps must be a multiple of the {steps} steps of an epoch, at whose end weights are "
+                f"chosen, but got {trainer.max_steps}"
+            )
+
+
+def _batches(run: Run, part: str) -> int:
+    return len(getattr(run.data, f"{part}_dataloader")())
