@@ -38,7 +38,7 @@ ARROWS = {
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
-    "hub": {"_version", "files", "models", "saved"},
+    "hub": {"_version", "files", "groups", "models", "saved"},
     "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "explore", "report"}
     | {"runner", "viz"},
     "__init__": {"_version", "_with_torch", "published"}

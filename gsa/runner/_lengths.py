@@ -16,7 +16,8 @@ def refuse_bad_lengths(run: Run) -> None:
         ConfigError: a share of the batches of a part that is less than one batch; a limit of steps within an epoch, at
             whose end nothing would be validated.
     """
-    trainer, config = run.trainer, run.config
+    config = run.config
+    trainer: Any = run.trainer  # which does not declare all of its attributes
     parts = {"train": config.train, "val": True, "test": config.test}
     for part in (part for part, is_used in parts.items() if is_used):
         limit: Any = getattr(trainer, f"limit_{part}_batches")

@@ -43,7 +43,7 @@ def ends_epoch(trainer: lightning.Trainer) -> bool:
     return loop.batch_progress.is_last_batch or loop._is_training_done or trainer.should_stop
 
 
-def stay_stopped(trainer: lightning.Trainer) -> None:
+def stay_stopped(trainer: Any) -> None:
     """Have a resumed run that early stopping had ended end at once: Lightning knows that it was, and goes on."""
     if any(isinstance(callback, EarlyStopping) and callback.stopped_epoch for callback in trainer.callbacks):
         trainer.should_stop = True
