@@ -66,7 +66,8 @@ def sample_bilinearly(
     zero = torch.zeros_like(a)
     inverse = torch.stack((a, -c * rows / columns, zero, -b * columns / rows, d, zero), dim=-1).view(-1, 2, 3)
     dtype = pictures.dtype
-    pictures = pictures.to(torch.promote_types(dtype, torch.float32))  # halves are too coarse to say where
+    if dtype.is_floating_point:
+        pictures = pictures.to(torch.promote_types(dtype, torch.float32))  # halves are too coarse to say where
     inverse = inverse.to(pictures)
     moved = []
     for part in torch.arange(len(pictures)).split(4096):  # the grid is larger than the pictures

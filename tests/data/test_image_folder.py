@@ -131,9 +131,7 @@ def test_animations_are_no_other_files(tmp_path):
 ])  # fmt: skip
 def test_parts_under_other_names_are_refused(tmp_path, parts, named):
     write_pictures(tmp_path, parts=parts)
-    with pytest.raises(
-        ValueError, match=f"perhaps val and nothing beside them, but {named}"
-    ):
+    with pytest.raises(ValueError, match=f"perhaps val and nothing beside them, but {named}"):
         ImageFolderDataModule(tmp_path, batch_size=4).setup()
 
 

@@ -76,3 +76,5 @@ def test_half_precision_is_sampled_where_whole_precision_is():
     turned = group.act(x.bfloat16(), 1)
     assert turned.dtype == torch.bfloat16
     assert (turned.float() - group.act(x, 1)).norm() < 0.004 * x.norm()  # 0.02 with the places in bfloat16
+    with pytest.raises((ValueError, RuntimeError)):
+        group.act((255 * x).to(torch.uint8), 1)  # numbers between whole ones would be lost
