@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from gsa.runner._folder import Busy, held, refuse_unwritable
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
-from gsa.runner._messages import explained
+from gsa.runner._messages import explained, override
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import wandb_is_out_of_reach
@@ -126,7 +126,9 @@ def _main(config: DictConfig) -> float | None:
             logging.getLogger(__name__).error("configuration refused: %s", error)
         raise
     except Stopped as stopped:
-        print(stopped, file=sys.stderr)
+        last = stopped.checkpoint
+        goes_on = f"; the same command goes on with  {override('ckpt_path', last)}" if last else ""
+        print(f"{stopped}{goes_on}", file=sys.stderr)
         raise
     except (OSError, MemoryError, NotFinite, RankFailed) as error:  # of the machine or the training: one line
         raise _Failed(f"{error}{_logged()}") from error

@@ -1,5 +1,7 @@
-"""What Hydra refuses, with the nearest key or choice."""
+"""What Hydra refuses, with the nearest key or choice; and words that it takes."""
 
+import re
+import shlex
 import sys
 from importlib import resources
 from pathlib import Path
@@ -16,9 +18,17 @@ from gsa._extras import not_installed
 from gsa._nearest import nearest
 from gsa.runner._keys import every_key, flat
 
-__all__ = ["explained"]
+__all__ = ["explained", "override"]
 
 _PLUGINS = {"launcher/joblib": "sweep", "launcher/submitit": "slurm", "sweeper/optuna": "sweep"}  # → our extra
+
+
+def override(key: str, path: Path) -> str:
+    """A path for a key, as a word of the command line: folders may be named by overrides, so Hydra wants quotes."""
+    value = str(path)
+    if re.search(r"[^\w/.\-]", value):
+        value = "'" + value.replace("'", "\\'") + "'"
+    return shlex.quote(f"{key}={value}")
 
 
 def explained(error: Exception) -> str:

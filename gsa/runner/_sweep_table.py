@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import yaml
 
 from gsa.files import printable, write_whole
 from gsa.report import read_report
+from gsa.runner._messages import override
 
 __all__ = ["sweep_table"]
 
@@ -79,5 +79,4 @@ def _how_to_test(job: _Job) -> list[str]:
     if job.accuracy is None or job.report.get("test_accuracy") is not None or not best.exists():
         return []
     words = [word for word in job.words if not word.startswith(("search=", "test=", "ckpt_path=", "hydra"))]
-    path = f"'{best}'" if re.search(r"[^\w/.\-]", str(best)) else best  # folders may be named by overrides
-    return [f"to test the best: python train.py {shlex.join([*words, 'train=false', f'ckpt_path={path}'])}"]
+    return [f"to test the best: python train.py {shlex.join([*words, 'train=false'])} {override('ckpt_path', best)}"]

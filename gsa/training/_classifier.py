@@ -18,7 +18,7 @@ from gsa.training._examination import Examination, Findings
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch, stay_stopped
+from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch, keep_patience, stay_stopped
 
 __all__ = ["Classifier"]
 
@@ -102,6 +102,7 @@ class Classifier(lightning.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
+        keep_patience(self.trainer, checkpoint)
         for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
             metric = self._train_metrics()[name]
             for key in state.keys() & metric.metric_state.keys():  # of earlier versions there were others

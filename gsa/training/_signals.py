@@ -23,7 +23,7 @@ class Stopped(SystemExit):
 
     Attributes:
         code: 128 + the number of the signal.
-        checkpoint: what `ckpt_path=` goes on from; None where nothing had been saved.
+        checkpoint: what a run may go on from; None where nothing had been saved.
     """
 
     def __init__(self, number: int, checkpoint: Path) -> None:
@@ -34,7 +34,7 @@ class Stopped(SystemExit):
         name = signal.Signals(self._number).name
         if self.checkpoint is None:
             return f"stopped by {name} before anything was saved"
-        return f"stopped by {name}; the same command goes on with  ckpt_path={self.checkpoint}"
+        return f"stopped by {name} and saved in {self.checkpoint}"
 
 
 class SaveOnSignal(Checkpoint):

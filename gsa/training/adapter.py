@@ -16,6 +16,7 @@ __all__ = [
     "in_mid_epoch",
     "is_alone",
     "is_ddp",
+    "keep_patience",
     "leave_signals_alone",
     "scales_gradients",
     "started_from_outside",
@@ -41,6 +42,16 @@ def ends_epoch(trainer: lightning.Trainer) -> bool:
     """Whether the training batch at hand, which is done, is the last one before the metrics are looked at."""
     loop = trainer.fit_loop.epoch_loop
     return loop.batch_progress.is_last_batch or loop._is_training_done or trainer.should_stop
+
+
+def keep_patience(trainer: Any, checkpoint: dict[str, Any]) -> None:
+    """Have a resumed run wait as long as its configuration says: Lightning takes the patience of the checkpoint."""
+    for callback in trainer.callbacks:
+        state = checkpoint.get("callbacks", {}).get(callback.state_key)
+        if isinstance(callback, EarlyStopping) and state is not None:
+            state["patience"] = callback.patience
+            if state["wait_count"] < callback.patience:
+                state["stopped_epoch"] = 0
 
 
 def stay_stopped(trainer: Any) -> None:

@@ -33,6 +33,14 @@ def test_a_run_that_had_ended_early_stays_so_when_it_is_resumed(small):
     assert before["report"]["test_accuracy"] == after["report"]["test_accuracy"]
 
 
+def test_a_run_that_had_ended_early_goes_on_with_more_patience(small):
+    options = "callbacks=early_stopping", "trainer.max_epochs=9", "optimizer.lr=1e-12"
+    _, before = train(small(*options, "callbacks.early_stopping.patience=1"))
+    last = before["folder"] / "checkpoints" / "last.ckpt"
+    _, after = train(small(*options, "callbacks.early_stopping.patience=3", f"ckpt_path={last}"))
+    assert len(before["history"]) == 2 and len(after["history"]) == 4
+
+
 def test_steps_may_end_with_an_epoch(small):
     _, objects = train(small("+trainer.max_steps=3", "trainer.limit_train_batches=3", "trainer.max_epochs=9"))
     assert len(objects["history"]) == 1

@@ -170,7 +170,8 @@ def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
         os.kill(pid, number)
     text, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + number, text
-    assert f"stopped by {number.name}; the same command goes on with" in text and "Traceback" not in text
+    assert f"stopped by {number.name} and saved in" in text and "the same command goes on with" in text
+    assert "Traceback" not in text
     wait_for_none(run, 10)
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] >= 3  # since it was seen
 

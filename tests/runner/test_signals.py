@@ -1,6 +1,7 @@
 """Runs that are told to stop save themselves, and end as if they had not been stopped."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import gsa
 from gsa.runner import train
@@ -75,16 +77,19 @@ def test_a_run_may_be_told_to_stop_at_any_place(small, place, saved, number):
 
 
 def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
+    folder = tmp_path / "optimizer.lr=0.01"  # a name as sweeps give it
     command = [sys.executable, str(ROOT / "train.py"), "model=digits_z2_sa", "callbacks=quiet", "report=false",
-               "trainer.accelerator=cpu", f"hydra.run.dir={tmp_path / 'run'}"]  # fmt: skip
+               "trainer.accelerator=cpu", f"hydra.run.dir='{folder}'"]  # fmt: skip
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    while not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists():
+    while not (folder / "checkpoints" / "last.ckpt").exists():
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     text = process.communicate()[0].decode()
     assert process.returncode == 143
-    assert "stopped by SIGTERM; the same command goes on with  ckpt_path=" in text and "Traceback" not in text
+    assert "stopped by SIGTERM and saved in" in text and "Traceback" not in text
+    (word,) = shlex.split(text.partition("the same command goes on with ")[2].splitlines()[0])
+    assert OverridesParser.create().parse_override(word).value() == str(folder / "checkpoints" / "last.ckpt")
 
 
 def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
