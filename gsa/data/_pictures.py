@@ -149,7 +149,12 @@ class PictureDataModule(DescribedData):
 
     def _loader(self, part: str, **options: Any) -> DataLoader:
         workers = self.num_workers
-        return DataLoader(self.parts[part], num_workers=workers, persistent_workers=workers > 0, **options)
+        options |= {"num_workers": workers, "persistent_workers": workers > 0, "pin_memory": self._is_on_gpu()}
+        return DataLoader(self.parts[part], **options)
+
+    def _is_on_gpu(self) -> bool:
+        """Whether batches go to a GPU: from pinned memory, so that their copies do not wait for what it is at."""
+        return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
 
 class NormalisedPictures(Normalisation, Dataset):

@@ -11,10 +11,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gsa.saved import first_not_finite
+from gsa.training._muon import leaves_steps_out
 from gsa.training.adapter import BATCH_NORM, scales_gradients
 
 __all__ = ["FiniteSteps", "NotFinite"]
 
+_FREE = ("cpu",)  # devices that need not be waited for
+_TOGETHER = 16  # steps on others that are looked at together
 _REMEDY = "Try a lower optimizer.lr, a longer scheduler.warmup, or trainer.gradient_clip_val=1"
 
 
@@ -24,6 +27,10 @@ class NotFinite(ArithmeticError):
 
 class FiniteSteps(Callback):
     """Leaves out a step whose loss or gradients are not finite, and ends the run after several in a row.
+
+    A GPU is not waited for in between: an optimizer that can leave a step out by itself, as `gsa.training.Muon` and
+    those of torch with fused=True, is told by a number on the device, and what came of the last 16 steps is looked at
+    together. For other optimizers, and on the CPU, every step is looked at.
 
     Args:
         patience: how many in a row end it.
@@ -35,18 +42,22 @@ class FiniteSteps(Callback):
     def __init__(self, patience: int = 3) -> None:
         if patience < 1:
             raise ValueError(f"patience must be at least 1, but got {patience}")
-        self.patience, self.in_a_row = patience, 0
+        self.patience = patience
         self._batch: Any = None
         # What every step looks at, found once: of batch norms also what they were before the step.
         self._parameters: list[nn.Parameter] = []
         self._running: list[Tensor] = []
         self._before: list[Tensor] = []
+        # Bad steps in a row, now and at the most since they were looked at, on the device; and which were not yet.
+        self._in_a_row = self._most = torch.zeros(())
+        self._unseen: list[int] = []
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         norms = [m for m in module.modules() if isinstance(m, BATCH_NORM)]
         running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
         self._running = [statistic for statistic in running if statistic is not None]
         self._parameters = list(module.parameters())
+        self._in_a_row = self._most = torch.zeros((), device=module.device)
 
     def on_train_batch_start(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
@@ -65,23 +76,40 @@ class FiniteSteps(Callback):
         if scales_gradients(trainer):
             return  # its scaler does the same, and needs to
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        if not gradients or math.isfinite(torch.stack(torch._foreach_norm(gradients)).sum()):
-            self.in_a_row = 0
+        if not gradients:
             return
-        self.in_a_row += 1
-        bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
-        wrong = next(bad, "all parameters together")
-        for parameter in self._parameters:
-            parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
+        bad = torch.stack(torch._foreach_norm(gradients)).sum().isfinite().logical_not()
+        alone = leaves_steps_out(optimizer)
+        if alone:
+            optimizer.found_inf = bad.float()  # type: ignore[attr-defined]
         for statistic, before in zip(self._running, self._before, strict=True):
-            statistic.copy_(before)
-        if self.in_a_row == self.patience:
-            network: Any = module.network
-            raise NotFinite(
-                f"{self.patience} steps in a row were not finite, the last being step {trainer.global_step} of epoch "
-                f"{trainer.current_epoch}: {self._first_bad(network) or f'the gradient of {wrong}'}. The "
-                f"weights are those before them. {_REMEDY}"
-            )
+            statistic.copy_(before.where(bad, statistic))
+        self._in_a_row = (self._in_a_row + 1) * bad
+        self._most = self._most.maximum(self._in_a_row)
+        self._unseen.append(trainer.global_step)
+        if not alone or bad.device.type in _FREE or len(self._unseen) == _TOGETHER:
+            self._look(trainer, module)
+        if not alone and bad:
+            for parameter in self._parameters:
+                parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
+
+    def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        self._look(trainer, module)
+
+    def _look(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """End the run where too many steps in a row were bad."""
+        ended, steps = self._most >= self.patience, self._unseen
+        self._most, self._unseen = self._in_a_row, []
+        if not ended:
+            return
+        last = f"step {steps[-1]}" if len(steps) == 1 else f"one of the steps {steps[0]} to {steps[-1]}"
+        bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
+        network: Any = module.network
+        what = self._first_bad(network) or f"the gradient of {next(bad, 'all parameters together')}"
+        raise NotFinite(
+            f"{self.patience} steps in a row were not finite, the last being {last} of epoch "
+            f"{trainer.current_epoch}: {what}. The weights are those before them. {_REMEDY}"
+        )
 
     def on_save_checkpoint(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
@@ -90,6 +118,8 @@ class FiniteSteps(Callback):
         _refuse_not_finite(checkpoint["state_dict"], trainer)
 
     def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        for optimizer in filter(leaves_steps_out, trainer.optimizers):
+            optimizer.found_inf = None  # type: ignore[attr-defined]
         _refuse_not_finite(module.state_dict(), trainer)
 
     def _first_bad(self, network: nn.Module) -> str | None:

@@ -11,7 +11,7 @@ from torch.optim.adamw import adamw
 
 from gsa.training._parameters import sort_parameters
 
-__all__ = ["Muon", "muon"]
+__all__ = ["Muon", "leaves_steps_out", "muon"]
 
 
 def muon(
@@ -58,7 +58,13 @@ class Muon(Optimizer):
         groups: dictionaries with "params", and "momentum" where they are matrices.
         lr, weight_decay: where a group has none of its own.
         betas, eps: of AdamW.
+
+    Attributes:
+        found_inf: 1 on the device where `step` is to do nothing, else 0 or None; as in torch's fused optimizers, it
+            need not be waited for.
     """
+
+    found_inf: Tensor | None = None
 
     def __init__(
         self,
@@ -81,20 +87,32 @@ class Muon(Optimizer):
             parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
             if parameters:
                 update = _adamw if group["momentum"] is None else _muon
-                update(parameters, [self.state[parameter] for parameter in parameters], group)
+                update(parameters, [self.state[parameter] for parameter in parameters], group, self.found_inf)
         return loss
 
 
-def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+def leaves_steps_out(optimizer: Optimizer) -> bool:
+    """Whether an optimizer does nothing in a step where its `found_inf` is 1."""
+    return isinstance(optimizer, Muon) or getattr(optimizer, "_step_supports_amp_scaling", False)
+
+
+def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any], skip: Tensor | None) -> None:
     """Matrices of one shape, laid flat, are made orthogonal together."""
     for parameter, state in zip(parameters, states, strict=True):
         if not state:
             state["momentum"] = torch.zeros_like(parameter)
     grads, velocities = _gradients(parameters), [state["momentum"] for state in states]
-    torch._foreach_mul_(velocities, group["momentum"])
+    kept, shrunk = group["momentum"], 1 - group["lr"] * group["weight_decay"]
+    if skip is not None:  # nothing is added, nothing is forgotten
+        good = skip == 0
+        grads = [grad.where(good, 0) for grad in grads]
+        kept, shrunk = (parameters[0].new_full((), factor).where(good, 1) for factor in (kept, shrunk))
+    torch._foreach_mul_(velocities, kept)
     torch._foreach_add_(velocities, grads)
-    torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+    torch._foreach_mul_(parameters, shrunk)
     steps = torch._foreach_add(grads, velocities, alpha=group["momentum"])
+    if skip is not None:
+        torch._foreach_mul_(steps, good)  # made orthogonal, nothing is nothing
     alike: dict[tuple[int, int], list[tuple[Tensor, Tensor]]] = {}
     for parameter, step in zip(parameters, steps, strict=True):
         rows, columns = len(step), step[0].numel()
@@ -107,7 +125,7 @@ def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[st
             parameter.sub_(step.reshape(parameter.shape), alpha=group["lr"] * math.sqrt(max(1, rows / columns)))
 
 
-def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> None:
+def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any], skip: Tensor | None) -> None:
     for parameter, state in zip(parameters, states, strict=True):
         if not state:
             state.update(step=torch.zeros(()), mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
@@ -116,7 +134,7 @@ def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[s
     first, second = group["betas"]
     adamw(
         parameters, _gradients(parameters), means, squares, [], steps,
-        fused=True, amsgrad=False, maximize=False,
+        fused=True, amsgrad=False, maximize=False, found_inf=skip,
         lr=group["lr"], beta1=first, beta2=second, weight_decay=group["weight_decay"], eps=group["eps"],
     )  # fmt: skip
 

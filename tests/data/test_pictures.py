@@ -1,6 +1,7 @@
 """Order and augmentation are functions of (seed, epoch, index), and bad pictures are named."""
 
 import math
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -162,3 +163,13 @@ def test_parts_never_overlap(parts, sizes, message):
         return module.setup()
     with pytest.raises(ValueError, match=f"shapes .*{message}"):
         module.setup()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_batches_for_a_gpu_lie_in_pinned_memory(device):
+    data = DigitsDataModule()
+    data.setup()
+    assert not data.val_dataloader().pin_memory  # nobody has said what for
+    strategy = SimpleNamespace(root_device=torch.device(device))
+    data.trainer = SimpleNamespace(strategy=strategy, global_rank=0, world_size=1)
+    assert data.val_dataloader().pin_memory == (device == "cuda")

@@ -7,11 +7,14 @@ import signal
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import gsa
-from gsa.runner import train
+from gsa.runner import build, train
 from gsa.saved import first_not_finite, read_checkpoint
 from gsa.training import NotFinite
+from gsa.training._muon import leaves_steps_out
 from tests.runner.faults import act_in
 from tests.runner.test_run import outcome
 
@@ -54,6 +57,77 @@ def test_a_single_step_that_is_not_finite_does_not_end_the_run(small):
         patch.setattr("gsa.training.Classifier.backward", backward)
         _, objects = train(small("trainer.max_epochs=1", "trainer.limit_train_batches=4"))
     assert all(p.isfinite().all() for p in objects["network"].parameters())
+
+
+MUON = ("optimizer=muon", "optimizer.lr=0.01", "model.norm=batch")
+
+
+def test_an_optimizer_that_leaves_a_step_out_itself_does_what_the_others_do(small, monkeypatch):
+    """The weights and running statistics of a run with a bad step are those of a run on a GPU, which is not asked."""
+
+    def spoil(module, loss):
+        (loss * float("nan") if module.trainer.global_step == 2 and module.training else loss).backward()
+
+    monkeypatch.setattr("gsa.training.Classifier.backward", spoil)
+    ends = []
+    for free, alone in ((("cpu",), lambda _: False), (("cpu",), leaves_steps_out), ((), leaves_steps_out)):
+        monkeypatch.setattr("gsa.training._finite_steps._FREE", free)
+        monkeypatch.setattr("gsa.training._finite_steps.leaves_steps_out", alone)
+        ends.append(outcome(train(small(*MUON, folder=f"run{len(ends)}"))[1]))
+    for weights, *rest in ends[1:]:
+        assert rest == list(ends[0][1:]) and all(torch.equal(weights[name], ends[0][0][name]) for name in weights)
+
+
+@pytest.mark.parametrize(
+    "batches, message", [(60, "one of the steps 0 to 15 of epoch 0"), (5, "one of the steps 0 to 4 of epoch 0")]
+)
+def test_a_run_on_a_gpu_ends_when_it_is_looked_at(small, monkeypatch, batches, message):
+    ours, kept = gsa.training.Classifier.training_step, []
+
+    def step(module, *batch):
+        if module.trainer.global_step == 2:
+            kept.extend(p.detach().clone() for p in module.parameters())
+        return ours(module, *batch) + (float("inf") if module.trainer.global_step >= 2 else 0)
+
+    monkeypatch.setattr("gsa.training._finite_steps._FREE", ())
+    monkeypatch.setattr("gsa.training.Classifier.training_step", step)
+    run = build(small(*MUON, "trainer.max_epochs=1", batches=batches))
+    with pytest.raises(NotFinite, match=message):
+        train(run.config, run)
+    assert kept and all(map(torch.equal, kept, run.classifier.parameters()))
+
+
+class Questions(Callback, TorchDispatchMode):
+    """How often a device would be waited for within steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = self.steps = 0
+
+    def on_train_batch_start(self, *_):
+        self.steps += 1
+        self.__enter__()
+
+    def on_train_batch_end(self, *_):
+        self.__exit__(None, None, None)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.asked += function._schema.name in ("aten::_local_scalar_dense", "aten::nonzero", "aten::equal")
+        return function(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("optimizer, waits", [
+    (("optimizer=muon",), False), (("optimizer=adamw", "+optimizer.fused=true"), False), (("optimizer=adamw",), True)
+])  # fmt: skip
+def test_a_gpu_is_not_waited_for_between_steps(small, monkeypatch, optimizer, waits):
+    """The planted failure is an optimizer that has to be told by the host. Windows are looked at on the CPU alone."""
+    monkeypatch.setattr("gsa.training._finite_steps._FREE", ())
+    monkeypatch.setattr("gsa.ops._by_position.check_centre", lambda window: None)
+    network = "model=digits_gsa", "model.num_heads=20", "model.head_dim=8"
+    run = build(small(*network, *optimizer, "trainer.max_epochs=1", "trainer.gradient_clip_val=1"))
+    run.trainer.callbacks.append(questions := Questions())
+    train(run.config, run)
+    assert questions.steps == 4 and (questions.asked > 0) == waits
 
 
 def test_the_first_bad_module_is_named(small):

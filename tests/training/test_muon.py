@@ -8,7 +8,7 @@ from torch import nn
 
 import gsa
 from gsa.training import muon, parameter_groups, sort_parameters
-from gsa.training._muon import orthogonal
+from gsa.training._muon import leaves_steps_out, orthogonal
 
 
 def test_parameters_are_told_apart():
@@ -127,6 +127,37 @@ def test_states_are_saved_and_restored():
     resumed = muon(other)
     resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     assert torch.equal(trained(network, optimizer, 2), trained(other, resumed, 2))
+
+
+@pytest.mark.parametrize("make", [
+    lambda network: muon(network, lr=0.1, weight_decay=0.3),
+    lambda network: torch.optim.AdamW(network.parameters(), lr=0.1, weight_decay=0.3, fused=True),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steps_are_left_out_as_if_they_had_not_been(make, dtype):
+    """The first and later ones, where they are not finite; all others are those of an optimizer that is not told."""
+    torch.manual_seed(0)
+    told = nn.Sequential(nn.Linear(3, 4), nn.Conv2d(1, 2, 3)).to(dtype)
+    plain = copy.deepcopy(told)
+    one, other = make(told), make(plain)
+    assert leaves_steps_out(one) and not leaves_steps_out(torch.optim.AdamW(told.parameters()))
+    for bad in (True, False, False, True, True, False):
+        grads = [torch.randn_like(p) for p in told.parameters()]
+        for p, grad in zip(told.parameters(), grads, strict=True):
+            p.grad = grad / 0 if bad else grad
+        one.grad_scale, one.found_inf = None, torch.tensor(float(bad))
+        one.step()
+        if not bad:
+            for p, grad in zip(plain.parameters(), grads, strict=True):
+                p.grad = grad
+            other.step()
+        assert all(map(torch.equal, told.parameters(), plain.parameters()))
+    before = [p.detach().clone() for p in told.parameters()]
+    one.found_inf = torch.tensor(0.0)  # the planted failure: it is not told
+    for p in told.parameters():
+        p.grad = p / 0
+    one.step()
+    assert not any(map(torch.equal, told.parameters(), before))
 
 
 @pytest.mark.parametrize(
