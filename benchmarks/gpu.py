@@ -4,9 +4,10 @@
     python benchmarks/gpu.py --out FOLDER --device cpu --quick   # whether the command works, in less than one
 
 Every backend is compared with the reference in float64, output and gradients in all forms and dtypes; then steps are
-timed: forward, backward and Adam, eager, compiled and with CUDA graphs (reduce-overhead), pictures on the device. An
-epoch is that of 10 000 digits, or of 262 144 pictures of PatchCamelyon, told by the median step. Every case is written
-to FOLDER/gpu.jsonl and FOLDER/gpu.md when it is done, so that a stop loses nothing; one that fails says why in its row.
+timed: forward, backward and Adam, eager, as one CUDA graph, compiled, and compiled with CUDA graphs (reduce-overhead),
+pictures on the device; and on more and more devices, where there are several, a batch of 64 each. An epoch is that of
+10 000 digits, or of 262 144 pictures of PatchCamelyon, told by the median step. Every case is written to
+FOLDER/gpu.jsonl and FOLDER/gpu.md when it is done, so that a stop loses nothing; one that fails says why in its row.
 The exit code is 1 where a number was wrong. FOLDER/gpu.png needs matplotlib.
 """
 
@@ -14,35 +15,21 @@ import argparse
 import json
 import resource
 import signal
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from _correct import checks
 from _machine import describe
+from _scaling import device_counts, pictures_a_second
+from _training_step import MODES, NETWORKS, make_step, seconds_of
 
-import gsa
-
-# Names with (preset, what is changed, side, pictures of an epoch).
-NETWORKS = {
-    "R4": ("rotmnist_r4_sa", {}, 28, 10_000),
-    "R4_CNN": ("rotmnist_r4_cnn", {}, 28, 10_000),
-    "rotmnist_gsa": ("rotmnist_gsa", {}, 28, 10_000),
-    "R4 summed": ("rotmnist_r4_sa", {"form": "summed"}, 28, 10_000),
-    "R8": ("rotmnist_r8_sa", {}, 28, 10_000),
-    "R16": ("rotmnist_r16_sa", {}, 28, 10_000),
-    "R4 global": ("rotmnist_r4_sa", {"neighbourhood": None}, 28, 10_000),
-    "PCam R4": ("pcam_r4_sa", {}, 96, 262_144),
-}
 BATCHES = (8, 64, 512)
-MODES = {"eager": None, "graphs": "reduce-overhead", "compiled": "default"}
-REPEATS, SECONDS = 10, 3.0  # steps that are timed: as many as either allows, and one at least
-PATIENCE = 60  # seconds that a case may take
+SCALED = ("R4", "rotmnist_gsa")  # on several devices
+PATIENCE, A_COUNT = 60, 20  # seconds that a case may take, and that are kept for a number of devices
 
 
 class TimeIsUp(Exception):
@@ -54,12 +41,15 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
-        self.path, self.right, self.timed = path, [], []
+        self.path = path
+        self.right: list[dict] = []
+        self.timed: list[dict] = []
+        self.scaled: list[dict] = []
         (path / "gpu.jsonl").write_text("")
 
     def add(self, kind: str, row: dict) -> None:
         """One case."""
-        (self.right if kind == "right" else self.timed).append(row)
+        {"right": self.right, "timed": self.timed, "scaled": self.scaled}[kind].append(row)
         with (self.path / "gpu.jsonl").open("a") as lines:
             lines.write(json.dumps({"kind": kind, **row}) + "\n")
         (self.path / "gpu.md").write_text(self.text())
@@ -76,6 +66,13 @@ class Folder:
         if self.timed:
             lines += ["", "| network | batch | mode | step, ms | epoch, s | memory, MB |", "|---|---|---|---|---|---|"]
             lines += [_of_timed(row) for row in self.timed]
+        if self.scaled:
+            lines += [
+                "",
+                "| network, batch of each | devices | pictures a second | of one, times |",
+                "|---|---|---|---|",
+            ]
+            lines += [_of_scaled(row, self.scaled) for row in self.scaled]
         return "\n".join(lines) + "\n"
 
 
@@ -100,6 +97,16 @@ def _of_timed(row: dict) -> str:
     if row.get("failed"):
         return f"{start}{row['failed']} | | |"
     return f"{start}{row['step'] * 1e3:.2f} | {row['epoch']:.1f} | {row['memory']:.0f} |"
+
+
+def _of_scaled(row: dict, rows: list[dict]) -> str:
+    start = f"| {row['network']}, {row['batch']} | {row['devices']} | "
+    if row.get("failed"):
+        return f"{start}{row['failed']} | |"
+    alike = (other for other in rows if (other["network"], other["devices"]) == (row["network"], 1))
+    one = next(alike, {}).get("rate")
+    times = f"{row['rate'] / one:.2f}" if one else "—"
+    return f"{start}{row['rate']:,.0f} | {times} |"
 
 
 def machine() -> dict[str, str]:
@@ -127,44 +134,6 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def make_step(name: str, batch: int, mode: str, device: str) -> Callable[[], None]:
-    """A step of training on noise."""
-    torch.manual_seed(0)
-    preset, changes, side, _ = NETWORKS[name]
-    network = gsa.create_model(preset, **changes).to(device)
-    optimizer = torch.optim.Adam(network.parameters(), 1e-3)
-    images = torch.rand(batch, gsa.models.preset(preset).keywords["in_channels"], side, side, device=device)
-    labels = torch.randint(network.num_classes, (batch,), device=device)
-    if MODES[mode]:
-        network.compile(mode=MODES[mode])
-
-    def step() -> None:
-        if MODES[mode]:
-            torch.compiler.cudagraph_mark_step_begin()
-        optimizer.zero_grad()
-        F.cross_entropy(network(images), labels).backward()
-        optimizer.step()
-
-    return step
-
-
-def seconds_of(step: Callable[[], None], device: str) -> float:
-    """The median of some steps, after three that do not count."""
-
-    def timed() -> float:
-        start = time.perf_counter()
-        step()
-        if device != "cpu":
-            torch.cuda.synchronize(device)
-        return time.perf_counter() - start
-
-    first = [timed() for _ in range(3 if device != "cpu" else 1)]
-    found: list[float] = []
-    while len(found) < REPEATS and sum(found) < SECONDS:
-        found.append(timed())
-    return statistics.median(found or first)
-
-
 def measure(name: str, batch: int, mode: str, device: str, seconds: float) -> dict:
     """The row of a case; why it could not be measured, where it could not."""
     row: dict = {"network": name, "batch": batch, "mode": mode}
@@ -184,6 +153,16 @@ def measure(name: str, batch: int, mode: str, device: str, seconds: float) -> di
     return row
 
 
+def scale(name: str, batch: int, count: int, device: str, seconds: float) -> dict:
+    """The row of so many devices; why it could not be measured, where it could not."""
+    row: dict = {"network": name, "batch": batch, "devices": count}
+    try:
+        row["rate"] = pictures_a_second(name, batch, count, device, seconds)
+    except Exception as error:
+        return row | {"failed": f"{type(error).__name__}: {error}".strip().splitlines()[0][:150]}
+    return row
+
+
 def draw(folder: Folder) -> None:
     """Pictures a second against the batch, a line for each network and mode."""
     try:
@@ -193,7 +172,7 @@ def draw(folder: Folder) -> None:
         return
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot(xlabel="batch", ylabel="pictures a second", xscale="log", yscale="log")
-    styles, good = dict(zip(MODES, ("-", "--", ":"), strict=True)), [row for row in folder.timed if "step" in row]
+    styles, good = dict(zip(MODES, ("-", "-.", "--", ":"), strict=True)), [row for row in folder.timed if "step" in row]
     for colour, name in enumerate(NETWORKS):
         for mode, style in styles.items():
             rows = [row for row in good if (row["network"], row["mode"]) == (name, mode)]
@@ -223,13 +202,19 @@ def main(options: argparse.Namespace) -> int:
             print(_of_right(row), flush=True)
         if end - time.monotonic() < options.minutes * 40:
             break  # a third of the time
+    counts = list(device_counts(options.device))
+    scaled = [(name, count) for name in SCALED for count in counts] if len(counts) > 1 else []
     for case in cases(options.quick):
-        left = end - time.monotonic()
+        left = end - len(scaled) * A_COUNT - time.monotonic()
         if left < 5:
             print("the time is up")
             break
         folder.add("timed", measure(*case, options.device, min(left, PATIENCE)))
         print(_of_timed(folder.timed[-1]), flush=True)
+    for name, count in scaled:
+        seconds = max(end - time.monotonic(), A_COUNT)
+        folder.add("scaled", scale(name, 2 if options.quick else 64, count, options.device, seconds))
+        print(_of_scaled(folder.scaled[-1], folder.scaled), flush=True)
     draw(folder)
     wrong = sum(not row["right"] for row in folder.right)
     print(f"{wrong} of {len(folder.right)} comparisons are wrong; {folder.path / 'gpu.md'}")

@@ -13,13 +13,16 @@ from gsa.ops import _registry
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import _correct
+import _scaling
+import _training_step
 import gpu
 
 
 @pytest.fixture
 def one_case(monkeypatch):
     monkeypatch.setattr(_correct, "FORMS", {"regular": _correct.FORMS["regular"]})
-    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(_training_step, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "device_counts", lambda device: [1])
     monkeypatch.setattr(gpu, "cases", lambda quick: iter([("R4_CNN", 2, "eager")]))
 
 
@@ -72,6 +75,36 @@ def test_a_case_that_fails_or_takes_too_long_costs_no_other(monkeypatch):
     assert gpu.measure("R4", 8, "eager", "cpu", 9)["failed"] == "OutOfMemoryError: of 80 GB"
 
 
+def test_devices_are_doubled(monkeypatch):
+    counts = {}
+    for count in (1, 2, 6, 8):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        counts[count] = list(_scaling.device_counts("cuda"))
+    assert counts == {1: [1], 2: [1, 2], 6: [1, 2, 4, 6], 8: [1, 2, 4, 8]}
+
+
+def test_what_several_devices_do_is_told_as_that_of_one(monkeypatch, tmp_path):
+    rates = {1: 100.0, 2: 190.0}
+
+    def measured(name, batch, count, device, seconds):
+        if count not in rates:
+            raise TimeoutError("longer than 20 s")
+        return rates[count]
+
+    monkeypatch.setattr(gpu, "pictures_a_second", measured)
+    folder = gpu.Folder(tmp_path)
+    for count in (1, 2, 4):
+        folder.add("scaled", gpu.scale("R4", 64, count, "cuda", 20))
+    text = (tmp_path / "gpu.md").read_text()
+    assert "| R4, 64 | 1 | 100 | 1.00 |" in text and "| R4, 64 | 2 | 190 | 1.90 |" in text
+    assert "| R4, 64 | 4 | TimeoutError: longer than 20 s | |" in text
+
+
 @pytest.mark.slow
 def test_the_whole_command_works(tmp_path):
+    """On two processes of the CPU, too; the planted failure is one that never ends."""
     assert gpu.main(argparse.Namespace(out=tmp_path, device="cpu", quick=True, minutes=1.0)) == 0
+    rows = [json.loads(line) for line in (tmp_path / "gpu.jsonl").read_text().splitlines()]
+    assert [row["devices"] for row in rows if row["kind"] == "scaled" and row["rate"] > 0] == [1, 2] * len(gpu.SCALED)
+    with pytest.raises(TimeoutError, match="longer than 0 s"):
+        _scaling.pictures_a_second("R4_CNN", 2, 2, "cpu", 0.1)
