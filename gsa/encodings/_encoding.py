@@ -1,6 +1,7 @@
 """What every positional encoding is: the one geometric part of self-attention."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 import torch
@@ -9,9 +10,21 @@ from torch import Tensor, nn
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
-__all__ = ["FORMS", "AdditiveEncoding", "Encoded", "Encoding"]
+__all__ = ["FORMS", "AdditiveEncoding", "Encoded", "Encoding", "on_default_device", "without_autocast"]
 
 FORMS = ("lifting", "regular", "summed")
+
+
+def on_default_device(table: Tensor) -> Tensor:
+    """A table of the group where parameters that are made now lie; on the device "meta", from which no file brings it
+    back, it keeps its values."""
+    device = torch.empty(0).device
+    return table if device.type == "meta" else table.to(device)
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager:
+    """For sums that cancel."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
 class Encoded(NamedTuple):
@@ -73,9 +86,9 @@ class Encoding(nn.Module):
         super().__init__()
         self.group, self.head_dim, self.lifting = group, head_dim, lifting
         relative = group.product[group.inverse]  # h⁻¹h̃
-        self.register_buffer("relative_pose", relative, persistent=False)
+        self.register_buffer("relative_pose", on_default_device(relative), persistent=False)
         inverse_matrices = group.matrices[group.inverse].to(torch.get_default_dtype())
-        self.register_buffer("inverse_matrices", inverse_matrices, persistent=False)
+        self.register_buffer("inverse_matrices", on_default_device(inverse_matrices), persistent=False)
 
     @property
     def key_dim(self) -> int:
@@ -159,7 +172,7 @@ class Encoding(nn.Module):
     def _phases(self, neighbourhood: Neighbourhood, height: int, width: int, frequencies: Tensor) -> Tensor:
         """ω·h⁻¹i for every pixel i, [f, 2] -> [|H|, H, W, f]; float32 at least, as halves lose turns off the centre."""
         precise = frequencies.to(torch.promote_types(frequencies.dtype, torch.float32))
-        with torch.autocast(frequencies.device.type, enabled=False):
+        with without_autocast(frequencies.device):
             return self._acted(neighbourhood.positions(height, width, like=precise)) @ precise.T
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gsa.encodings._encoding import Encoded, Encoding
+from gsa.encodings._encoding import Encoded, Encoding, on_default_device, without_autocast
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
@@ -67,7 +67,8 @@ class QuadraticEncoding(Encoding):
             )
         self.num_heads = num_heads
         vectors = _pose_vectors(group)[:, : 0 if lifting else None]
-        self.register_buffer("pose_vectors", vectors.to(torch.get_default_dtype()), persistent=False)
+        vectors = on_default_device(vectors.to(torch.get_default_dtype()))
+        self.register_buffer("pose_vectors", vectors, persistent=False)
         self.position_dim = 3 + vectors.shape[1]
         self.start = (neighbourhood, start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
@@ -112,7 +113,7 @@ class QuadraticEncoding(Encoding):
 
     def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         precise = torch.promote_types(self.offset.dtype, torch.float32)  # the sums cancel
-        with torch.autocast(self.offset.device.type, enabled=False):
+        with without_autocast(self.offset.device):
             offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices)).to(precise)
             distance = offsets - self.offset.to(precise).view(-1, 1, 1, 1, 2)  # [E, |H|, U, V, 2]
             spatial = -self.sharpness.to(precise).view(-1, 1, 1, 1) * distance.square().sum(-1)

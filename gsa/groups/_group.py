@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -124,10 +125,15 @@ class Group:
     def __repr__(self) -> str:
         return f"group({self.name!r})"
 
-    def __reduce__(self) -> tuple[Callable[[str], Group], tuple[str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its name, where that is all there is to it; a class of somebody's own with what it has."""
         from gsa.groups._planar import group
 
-        return group, (self.name,)
+        return (group, (self.name,)) if type(self) is Group else (_empty, (type(self),), self.__dict__)
+
+
+def _empty(kind: type[Group]) -> Group:
+    return kind.__new__(kind)
 
 
 @dataclass(frozen=True)

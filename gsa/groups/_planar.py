@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from gsa.groups._group import Group
 
@@ -34,7 +35,8 @@ def group(name: str | Group) -> Group:
 
 @cache
 def _build(rotations: int, mirrored: bool) -> Group:
-    with torch.device("cpu"):  # whatever device is being built for: the group is kept
+    # Whatever device is being built for, and whatever is being watched or traced: the group is kept.
+    with torch.device("cpu"), torch.inference_mode(False), _disable_current_modes():
         return Group(rotations, mirrored)
 
 

@@ -1,7 +1,7 @@
 """What lifting and group self-attention share: projections, heads, encoding, the op."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -105,7 +105,7 @@ class SelfAttention(nn.Module):
         """ρ_x(h⁻¹u) as every pose h adds it to the keys of an H×W map: [|H|, U, V, d]; zeros for rotary encodings."""
         poses = 1 if self.form == "lifting" else self.group.order
         empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.encoding.key_dim)
-        return self.encoding(empty, empty, empty, self.neighbourhood).spatial
+        return self.encoding(empty, empty, empty, self.neighbourhood).spatial.expand(self.group.order, -1, -1, -1)
 
     def _attended(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Heads side by side: [B, heads·d, |H|, H, W], cropped."""
@@ -257,7 +257,14 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
     handles = [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
     try:
-        yield maps
+        with _as_written(network):
+            yield maps
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _as_written(network: nn.Module) -> AbstractContextManager:
+    """Not as torch.compile has made it, which would not come by hooks that are new."""
+    compiled = any(m._compiled_call_impl or "_orig_mod" in m._modules for m in network.modules())
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()

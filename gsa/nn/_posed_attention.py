@@ -98,6 +98,7 @@ class PosedAttention(nn.Module):
         channels = convolution.in_channels, convolution.out_channels
         has_bias = convolution.bias is not None
         made = cls(group, *channels, 2 * reach + 1, side**2, stride, reach - padding, has_bias)
+        made.to(convolution.weight.device, convolution.weight.dtype)
         cells = Neighbourhood(side).pixels(side, side, like=made.encoding.offset).flatten(0, 1)
         with torch.no_grad():
             made.encoding.offset.copy_(dilation * cells)
@@ -107,7 +108,7 @@ class PosedAttention(nn.Module):
                 made.bias.requires_grad_(convolution.bias.requires_grad)
         for parameter in (made.weight, *made.encoding.parameters()):
             parameter.requires_grad_(convolution.weight.requires_grad)
-        return made.train(convolution.training).to(convolution.weight.device, convolution.weight.dtype)
+        return made.train(convolution.training)
 
     def forward(self, images: Tensor) -> Tensor:
         if images.ndim != 4 or images.shape[1] != self.in_channels:
@@ -156,7 +157,14 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
         for name, module in model.named_modules(remove_duplicate=False)
         if isinstance(module, _ConvNd) and max(module.kernel_size) > 1
     ]
+    owners: dict[int, set[nn.Module]] = {}
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            owners.setdefault(id(parameter), set()).add(module)
     for name, module in places:
+        if any(len(owners[id(parameter)]) > 1 for parameter in module.parameters()):
+            refused.append(f"{name}: its weights are those of another module as well")
+            continue
         try:
             of_convolution.setdefault(module, PosedAttention.of_convolution(module, group))  # one that is shared, once
         except ValueError as error:

@@ -109,10 +109,9 @@ def _crop(spatial: Tensor, window: Tensor, height: int, width: int) -> tuple[Ten
     return spatial[:, top : rows - top, left : columns - left], window
 
 
+@torch.compiler.assume_constant_result
 def _is_transformed() -> bool:
     """Whether torch.func takes derivatives, and not autograd: an op of ours has none for it, and jvp would say 0."""
-    if torch.compiler.is_compiling():
-        return False
     stack = torch._C._functorch.get_interpreter_stack() or ()
     return any(level.key() in (TransformType.Grad, TransformType.Jvp) for level in stack)
 
@@ -195,16 +194,17 @@ def _save_backward_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Non
 
 
 def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-    """Second derivatives, of whatever backend, come from the reference."""
+    """Second derivatives, of whatever backend, come from the reference, and with them all higher ones."""
     *tensors, window, seed = ctx.saved_tensors
+    higher = torch.is_grad_enabled()  # create_graph=True
     with torch.enable_grad():
-        tensors = [t.detach().requires_grad_() for t in tensors]
+        tensors = [t.view_as(t) if higher and t.requires_grad else t.detach().requires_grad_() for t in tensors]
         grad, query, key, value, spatial, pose = tensors
         call = Call(query, key, value, spatial, pose, window, seed, ctx.regular, ctx.dropout)
         asked = [x for x, wanted in zip(call.tensors, ctx.needed, strict=True) if wanted]
         first = torch.autograd.grad(reference.forward(call), asked, grad, create_graph=True)
         of_asked = [g for g, wanted in zip(grads, ctx.needed, strict=True) if wanted]
-        second = torch.autograd.grad(first, tensors, of_asked, allow_unused=True)
+        second = torch.autograd.grad(first, tensors, of_asked, allow_unused=True, create_graph=higher)
     return (*second, None, None, None, None, None, None)
 
 

@@ -4,9 +4,10 @@ import pickle
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 import gsa
-from gsa.groups import mirrored, rotations, z2
+from gsa.groups import Group, _planar, mirrored, rotations, z2
 from tests.conftest import ALL_GROUPS
 
 
@@ -97,3 +98,31 @@ def test_grid_elements(name, on_grid):
     group = gsa.group(name)
     assert len(group.grid_elements) == on_grid
     assert group.is_on_grid == (on_grid == group.order)
+
+
+class UpDown(Group):
+    """A group of somebody's own."""
+
+    def __init__(self):
+        super().__init__(rotations=1, mirrored=True)
+        self.name = "Z2V"
+        self.matrices = torch.diag_embed(torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])
+def test_a_group_of_ones_own_is_copied_with_what_it_has(copied):
+    layer, x = gsa.nn.LiftingSelfAttention(UpDown(), 1, 4, head_dim=6), torch.rand(1, 1, 5, 5)
+    other = copied(layer)
+    assert type(other.group) is UpDown and torch.equal(other(x), layer(x))
+    assert copied(gsa.group("R4")) is gsa.group("R4")
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, FakeTensorMode])
+def test_a_group_that_is_kept_does_not_keep_the_mode_it_was_first_asked_for_in(mode):
+    with mode():
+        group = gsa.group("R14")
+        del group
+    x = torch.rand(1, 1, 14, 5, 5, requires_grad=True)
+    gsa.group("R14").act(x, 1).sum().backward()
+    assert type(gsa.group("R14").matrices) is torch.Tensor and x.grad is not None
+    _planar._build.cache_clear()

@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses import FakeTensorMode
 
 import gsa
 from gsa.nn import (
@@ -230,3 +231,48 @@ def test_named_backends_and_dropout_keep_to_the_op(monkeypatch):
     )
     monkeypatch.setattr(gsa.ops, "attend_everywhere", None)
     layer(torch.randn(1, 4, 4, 3, 3))  # in training, the masks are those of the op
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+@pytest.mark.parametrize("wrap", [lambda network: network.compile(backend="eager") or network,
+                                  lambda network: torch.compile(network, backend="eager")])  # fmt: skip
+def test_maps_of_a_compiled_network_are_recorded(wrap):
+    network, x = gsa.create_model("digits_r4_sa", channels=4).eval(), torch.rand(1, 1, 12, 12)
+    compiled = wrap(network)
+    with torch.no_grad():
+        compiled(x)
+        with record_attention(compiled) as maps:
+            compiled(x)
+    assert len(maps) == 3
+
+
+@pytest.mark.parametrize("encoding", ["functional", "fourier", "quadratic", "rotary", "table", "constant"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_weights_of_another_dtype_may_be_put_in_place(encoding, dtype):
+    """As mixed precision that casts parameters alone does."""
+    layer = LiftingSelfAttention("R4", 2, 4, encoding=encoding, head_dim=8)
+    weights = {name: p.to(dtype) for name, p in layer.named_parameters()}
+    assert torch.func.functional_call(layer, weights, (torch.rand(1, 2, 5, 5, dtype=dtype),)).dtype == dtype
+
+
+@pytest.mark.parametrize("encoding", ["functional", "quadratic", "rotary"])
+def test_an_acted_encoding_is_of_every_pose(encoding):
+    layer = LiftingSelfAttention("R4", 2, 4, encoding=encoding, head_dim=8, neighbourhood=3)
+    assert layer.acted_encoding(5, 5).shape == (4, 3, 3, 8)
+
+
+@pytest.mark.parametrize("name", ["digits_gsa", "digits_r4_sa"])
+def test_networks_say_their_shapes_on_the_device_meta(name):
+    network = gsa.create_model(name).to("meta")
+    assert network(torch.rand(2, 1, 12, 12, device="meta")).shape == (2, 10)
+
+
+@pytest.mark.parametrize("encoding", ["functional", "fourier", "rotary"])
+def test_tables_lie_where_a_layer_is_made(encoding):
+    """Made for a GPU, which is told by fake tensors here; on meta they keep their values for whoever loads weights."""
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.device("cuda"):
+        layer = GroupSelfAttention("R4", 2, 4, encoding=encoding, head_dim=8)
+    assert {t.device.type for t in (*layer.parameters(), *layer.buffers())} == {"cuda"}
+    with torch.device("meta"):
+        layer = GroupSelfAttention("R4", 2, 4, encoding=encoding, head_dim=8)
+    assert {t.device.type for t in layer.buffers()} == {"cpu"}

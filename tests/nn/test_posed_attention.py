@@ -135,3 +135,20 @@ def test_half_precision_is_near_to_full_precision(side, stride):
     with torch.autocast("cpu", torch.bfloat16):
         half = layer(images)
     assert (half - layer(images)).abs().max() < 0.02
+
+
+def test_filters_keep_their_precision():
+    convolution = nn.Conv2d(3, 4, 3, padding=1).double()
+    nn.init.normal_(convolution.weight)
+    weight = PosedAttention.of_convolution(convolution, "R4").weight
+    assert torch.equal(weight, convolution.weight.flatten(2).transpose(1, 2))
+
+
+def test_weights_that_two_modules_share_are_refused_and_modules_that_are_shared_stay_so():
+    model = nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3))
+    model[1].weight = model[0].weight
+    with pytest.raises(ValueError, match="1: its weights are those of another module as well"):
+        replace_convolutions(model, "R4")
+    shared = nn.Conv2d(2, 2, 3)
+    model = replace_convolutions(nn.Sequential(shared, shared), "R4")
+    assert isinstance(model[0], PosedAttention) and model[0] is model[1]

@@ -94,3 +94,43 @@ def test_torch_func_takes_derivatives():
     layer = gsa.nn.LiftingSelfAttention("R4", 1, 4, 2, 4, 3, attention_dropout=0.5).train()
     with pytest.raises(ValueError, match="without dropout only, but got 0.5"):
         torch.func.jvp(layer, (x.float(),), (direction.float(),))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script", "ignore:Dynamo does not know")
+@pytest.mark.parametrize("form", ["lifting", "regular"])
+def test_torch_func_is_compiled_with_its_derivatives(form):
+    lifting = form == "lifting"
+    kind, poses = (gsa.nn.LiftingSelfAttention, ()) if lifting else (gsa.nn.GroupSelfAttention, (4,))
+    layer = kind("R4", 1, 2, num_heads=1, head_dim=3, neighbourhood=3).double()
+    x = torch.rand(1, 1, *poses, 4, 4, dtype=torch.float64)
+
+    def moved(x):
+        return torch.func.jvp(layer, (x,), (x,))[1]
+
+    def graded(x):
+        return torch.func.grad(lambda x: layer(x).square().sum())(x)
+
+    assert moved(x).abs().max() > 0.01
+    for function in (moved, graded, layer):
+        torch.compiler.reset()
+        torch.testing.assert_close(torch.compile(function, backend="aot_eager")(x), function(x))
+    torch.compiler.reset()
+    compiled = torch.compile(layer, backend="aot_eager")
+    torch.testing.assert_close(torch.func.jvp(compiled, (x,), (x,))[1], moved(x))
+
+
+def test_third_derivatives_are_those_of_differences():
+    """Of the gradient of a gradient penalty, along a direction."""
+    torch.manual_seed(0)
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, num_heads=2, head_dim=6, neighbourhood=3).double()
+    centre, step = torch.rand(1, 2, 4, 5, 5, dtype=torch.float64), 1e-5
+    along = torch.randn_like(centre)
+
+    def penalised(x, graph=False):
+        (first,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), x, create_graph=graph)[0]
+
+    x = centre.clone().requires_grad_()
+    (found,) = torch.autograd.grad((penalised(x, True) * along).sum(), x)
+    ahead, behind = (penalised((centre + s * along).requires_grad_()) for s in (step, -step))
+    torch.testing.assert_close(found, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
