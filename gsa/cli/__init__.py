@@ -11,16 +11,18 @@ gsa dashboard ENTITY/PROJECT
 """
 
 import argparse
+import errno
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import gsa
 from gsa._extras import not_installed
 
-__all__ = ["main"]
+__all__ = ["main", "stop_telling"]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,18 +37,30 @@ def __getattr__(name: str) -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """The command. 0 when all is well; 1 when a symmetry is broken or a picture cannot be read; 2 when it is asked
     what it cannot do."""
-    options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files are of any alphabet, terminals are not
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return import_module(f"gsa.cli._{options.command}").run(options)  # PyTorch: not for --help
+        try:
+            options = _parser().parse_args(arguments)
+            return int(import_module(f"gsa.cli._{options.command}").run(options))  # PyTorch: not for --help
+        finally:
+            sys.stdout.flush()  # here, where it can be told that it fails
     except BrokenPipeError:  # nobody reads on: gsa list | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stop_telling()
         return 0
     except ModuleNotFoundError as error:
         print(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}", file=sys.stderr)
         return 2
     except (ValueError, OSError) as error:
         print(f"gsa: {error}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            stop_telling()  # what is left of it would be tried again at the end
         return 2
+
+
+def stop_telling() -> None:
+    """What is printed from here on is for nobody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

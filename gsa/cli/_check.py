@@ -42,14 +42,14 @@ def run(options: Namespace) -> int:
     report = LayerReport.of(network, inputs, symmetry, options.tolerance, options.backward)
     errors = report.errors[list(report.errors)[-1]]
     broken = [g for g, error in errors.items() if not math.isfinite(error) or (claimed and g in report.broken)]
-    if options.picture:
-        from gsa.viz import draw_layers
-
-        draw_layers(report, options.depth).savefig(options.picture, dpi=150)
     if options.json:
         print(json.dumps(report.as_dict() | {"claimed": claimed is not None}, indent=1))
     else:
         print(_told(what, report, claimed, broken, options.depth))
+    if options.picture:
+        from gsa.viz import draw_layers
+
+        draw_layers(report, options.depth).savefig(options.picture, dpi=150)
     return 1 if broken else 0
 
 
@@ -71,7 +71,13 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
     if options.shift:
         return network, images, Shifts(*map(_pixels, options.shift), margin=options.margin)
     if options.group:
-        return network, images, GroupAction(options.group)
+        claimed = GroupAction(options.group)
+        if tuple(claimed.exact) == (0,):
+            raise ValueError(
+                f"of {options.group} no element but the identity maps the pixel grid to itself, so a network cannot be "
+                "held to it: --shift tries translations, --group R4 quarter turns"
+            )
+        return network, images, claimed
     return network, images, GroupAction(own) if own is not None and own.order > 1 else None
 
 

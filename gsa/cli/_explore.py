@@ -1,22 +1,25 @@
 """gsa explore"""
 
 import ipaddress
+import os
 import socket
 import sys
 import webbrowser
 from argparse import Namespace
 
 import torch
+from torch import Tensor, nn
 
 from gsa.cli._subject import subject
 from gsa.explore import page
 from gsa.files import write_whole
-from gsa.groups import group
+from gsa.groups import Group, group
 from gsa.saved import read
 from gsa.symmetry import LayerReport
 
 __all__ = ["run"]
 
+_Subject = tuple[nn.Module, Tensor, Group]
 _SHIPPED = ("digits_gsa", "digits_gsa_z2", "rotmnist_gsa")
 
 
@@ -26,7 +29,11 @@ def run(options: Namespace) -> int:
         return _serve(options)
     if options.checkpoint:
         raise ValueError("--checkpoint is of the page that is served, but --save writes one; leave one of them out")
-    document = page(read("digits_gsa"), read("digits_gsa_z2"), reports=_reports(options)).encode()
+    folder = options.save.absolute().parent
+    if (options.save.exists() and not options.save.is_file()) or not os.access(folder, os.W_OK):
+        raise ValueError(f"--save must be a file in a folder that can be written, but got {options.save}")
+    reports = _reports(_subjects(options))
+    document = page(read("digits_gsa"), read("digits_gsa_z2"), reports=reports).encode()
     write_whole(options.save, document)
     print(f"{options.save} ({len(document) / 1e6:.1f} MB): open it in a browser; it needs no server and no network")
     return 0
@@ -39,10 +46,11 @@ def _serve(options: Namespace) -> int:
         raise ValueError(f"--port must be from 0 to 65535, but got {options.port}")
     torch.set_num_threads(1)  # fastest for two small pictures, and the browser has the other cores
     networks = {str(name): read(name) for name in (*options.checkpoint, *_SHIPPED)}
-    answers = application(networks, options.host, lambda: _reports(options))
+    known = _subjects(options)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     with socket.create_server((options.host, options.port), family=family) as bound:
         host, port = bound.getsockname()[:2]
+        answers = application(networks, host, lambda: _reports(known), options.host)
         if not ipaddress.ip_address(host).is_loopback:
             print(
                 f"gsa: everybody who reaches {host} can see the page and ask this machine to compute", file=sys.stderr
@@ -55,13 +63,16 @@ def _serve(options: Namespace) -> int:
     return 0
 
 
-def _reports(options: Namespace) -> dict[str, LayerReport]:
-    return {what: _report(what, options) for what in options.model}
+def _subjects(options: Namespace) -> dict[str, _Subject]:
+    """The networks of --model, each with pictures and the group that was named, or its own; refused before any work."""
+    named = group(options.group) if options.group else None
+    found = {}
+    for what in options.model:
+        network, images, own = subject(what, options.input)
+        found[what] = network, images, named or (own if own is not None and own.order > 1 else group("R4"))
+    return found
 
 
-def _report(what: str, options: Namespace) -> LayerReport:
-    """Layer by layer, in float64, under the group that was named, or the network's own."""
-    network, images, own = subject(what, options.input)
-    if own is None or own.order == 1:
-        own = group("R4")
-    return LayerReport.of(network.double(), images.double(), group(options.group) if options.group else own)
+def _reports(known: dict[str, _Subject]) -> dict[str, LayerReport]:
+    """Layer by layer, in float64."""
+    return {what: LayerReport.of(net.double(), images.double(), of) for what, (net, images, of) in known.items()}

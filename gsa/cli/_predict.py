@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from torch import Tensor
 from torchvision.transforms.functional import to_tensor
 
+from gsa.cli import stop_telling
 from gsa.files import printable, write_whole
 from gsa.files.pictures import FORMATS, read_picture
 from gsa.groups import Group, group
@@ -46,16 +47,24 @@ def run(options: Namespace) -> int:
             if isinstance(chances, ValueError):
                 left_out.append(chances)
             else:
-                print(_line(path, chances[0], saved.pictures, options.top))
-                if options.poses:
-                    print(_turned(chances, saved))
                 table.append((path, chances[0]))
+                _tell(_line(path, chances[0], saved.pictures, options.top))
+                if options.poses:
+                    _tell(_turned(chances, saved))
             progress.advance(bar)
     if options.csv is not None and table:
         write_whole(options.csv, _csv(table, saved.pictures.classes))
     if left_out:
         print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
     return 0 if not left_out else 1 if table else 2
+
+
+def _tell(text: str) -> None:
+    """On the screen, as long as somebody reads; the table is written all the same."""
+    try:
+        print(text)
+    except BrokenPipeError:
+        stop_telling()
 
 
 def _refuse(options: Namespace) -> None:
@@ -65,7 +74,7 @@ def _refuse(options: Namespace) -> None:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
     if options.csv is not None:
         folder = options.csv.absolute().parent
-        if options.csv.is_dir() or not os.access(folder, os.W_OK):
+        if (options.csv.exists() and not options.csv.is_file()) or not os.access(folder, os.W_OK):
             raise ValueError(f"--csv must be a file in a folder that can be written, but got {options.csv}")
 
 

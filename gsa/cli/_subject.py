@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gsa.files import one_line
 from gsa.groups import Group
 from gsa.models import create_model, list_models, list_pretrained, preset
 from gsa.saved import read
@@ -70,12 +71,20 @@ def _imported(what: str) -> nn.Module:
             raise  # what the module itself imports
         hint = f"; say {place.removesuffix('.py')}:{name}, as Python imports it" if place.endswith(".py") else ""
         raise ValueError(f"there is no module {error.name!r} to import here{hint}") from error
+    except Exception as error:
+        raise ValueError(f"{place} cannot be imported: {type(error).__name__}: {one_line(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise ValueError(f"{place} has no {name!r}")
         found = getattr(found, part)
     torch.manual_seed(0)
-    network = found if isinstance(found, nn.Module) else found() if callable(found) else found
+    try:
+        network = found if isinstance(found, nn.Module) else found() if callable(found) else found
+    except Exception as error:
+        raise ValueError(
+            f"{what} must make a network when it is called without arguments, but raised {type(error).__name__}: "
+            f"{one_line(error)}"
+        ) from error
     if not isinstance(network, nn.Module):
         raise ValueError(f"{what} must be an nn.Module, or make one when it is called, but is {type(network).__name__}")
     return network.eval()

@@ -19,11 +19,15 @@ class Guard(BaseHTTPMiddleware):
 
     A name that is pointed here by somebody else (DNS rebinding) stands in the header Host, and a foreign page in the
     header Origin. Where the page is served at every address of the machine, Host must be one in numbers.
+
+    Args:
+        host: the address that the page is served at.
+        name: what else that is called, by whoever serves it.
     """
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    def __init__(self, app: ASGIApp, host: str, name: str = "") -> None:
         super().__init__(app)
-        self.host = host
+        self.host, self.name = host, name
 
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """403, or the answer."""
@@ -37,6 +41,8 @@ class Guard(BaseHTTPMiddleware):
         return answer
 
     def _is_own(self, host: str) -> bool:
+        if self.name and host.partition(":")[0] == self.name:
+            return True
         try:
             name = urlsplit(f"//{host}").hostname or ""
             bound = ipaddress.ip_address("127.0.0.1" if self.host == "localhost" else self.host)

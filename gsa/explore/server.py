@@ -50,6 +50,7 @@ def application(
     networks: Mapping[str, Saved],
     host: str = "127.0.0.1",
     reports: Callable[[], Mapping[str, LayerReport]] = dict,
+    name: str = "",
 ) -> Starlette:
     """The page at /, and what it asks for; every answer needs its question only, so nobody disturbs anybody.
 
@@ -66,6 +67,7 @@ def application(
             that has no group beyond shifts.
         host: the address of this machine that the page is served at; requests to another one are refused.
         reports: of other networks, called when layers are first looked at.
+        name: of the address, which may be asked for as well.
 
     Raises:
         ValueError: networks that the page cannot show.
@@ -77,7 +79,7 @@ def application(
         Route("/picture", served.picture, methods=["POST"]),
         Route("/state", served.state, methods=["POST"]),
     ]
-    guard = Middleware(Guard, host=host)
+    guard = Middleware(Guard, host=host, name=name)
     return Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: refusal})
 
 

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -14,9 +15,11 @@ def write_whole(path: str | os.PathLike, content: bytes) -> None:
     The file beside it is new and has a name that nobody else uses, so neither a link nor a second writer is in the way.
 
     Raises:
-        OSError: what the disk says.
+        OSError: what the disk says; a folder or a device, which nothing is to stand in the place of.
     """
     path = Path(path)
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "is there, and is no file that could be replaced", str(path))
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy
 from PIL import Image, UnidentifiedImageError
@@ -14,7 +14,8 @@ __all__ = ["FORMATS", "MOST_BYTES", "MOST_PIXELS", "read_picture"]
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is started, whatever a file is called
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
-_SAMPLE_FORMAT = 339  # a tag of TIFF files: (2,) are signed numbers
+# Tags of TIFF files: bits of a number; 0 where white is zero; (2,) where numbers are signed.
+_BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
 
 
 def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:
@@ -74,12 +75,16 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
             low, high = numpy.nanmin(values), numpy.nanmax(values)
             raise ValueError(f"floating numbers must be from 0 to 1, but are from {low:.6g} to {high:.6g}")
         white = 1.0
-    elif picture.mode != "I" or picture.format != "TIFF":
+    elif picture.format != "TIFF":
         white = 2.0**16 - 1  # the most that other formats have
-    elif 2 in picture.tag_v2.get(_SAMPLE_FORMAT, ()):  # type: ignore[attr-defined]  # of TIFF files
-        white = 2.0**31 - 1
     else:
-        values, white = values.view(numpy.uint32), 2.0**32 - 1  # Pillow knows no unsigned ones
+        tags: Any = picture.tag_v2  # type: ignore[attr-defined]
+        bits, signed = tags.get(_BITS, (16,))[0], 2 in tags.get(_SAMPLE_FORMAT, ())
+        white = 2.0 ** (bits - signed) - 1
+        if bits == 32 and not signed:
+            values = values.view(numpy.uint32)  # Pillow knows no unsigned ones
+        if tags.get(_PHOTOMETRIC) == 0:
+            values = white - values  # white is zero
     return Image.fromarray(((values / white).clip(0, 1) * 255).round().astype(numpy.uint8))
 
 

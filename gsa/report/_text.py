@@ -1,5 +1,7 @@
 """The report in words."""
 
+import math
+
 __all__ = ["summary"]
 
 
@@ -27,5 +29,6 @@ def summary(report: dict) -> str:
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
     lines.append(f"symmetry     relative change of the logits, {which}: {exact}")
     if sampled := [e["error"] for e in errors.values() if not e["exact"]]:
-        lines.append(f"             sampled between the pixels: {max(sampled):.1e} at worst of {len(sampled)} elements")
+        worst = max(sampled, key=lambda error: math.inf if math.isnan(error) else error)
+        lines.append(f"             sampled between the pixels: {worst:.1e} at worst of {len(sampled)} elements")
     return "\n".join(lines)

@@ -27,7 +27,7 @@ def export(
 
     Args:
         saved: from `read`.
-        folder: made if it is not there.
+        folder: made if it is not there; programs that stand in it, perhaps of another network, are removed.
         program: also model.pt2, the whole network as a `torch.export` program for any batch: normalised pictures
             [B, C, image_size, image_size] → logits. It runs where gsa is installed, on the backends of `gsa.ops`.
         plain: also plain.pt2, the same in PyTorch's own operators: it runs without gsa, slower, with scores in memory.

@@ -40,12 +40,12 @@ def read(path: str | os.PathLike[str]) -> Saved:
     path = Path(path)
     if not path.exists() and str(path) in list_pretrained():
         path = pretrained_folder(str(path))
-    if is_export(path):
+    best, last = (path / "checkpoints" / f"{name}.ckpt" for name in ("best", "last"))
+    if is_export(path) and not best.is_file():  # which a run that was exported into its own folder has trained since
         config, weights = read_export(path)
         model, pictures, made_by = config["model"], config["pictures"], config["version"]
     else:
         if path.is_dir():
-            best, last = (path / "checkpoints" / f"{name}.ckpt" for name in ("best", "last"))
             path = best if best.is_file() or not last.is_file() else last
         model, pictures, weights, made_by = _of_checkpoint(path)
     try:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._measure import another, evaluating, refuse_silence
 
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
 
@@ -31,13 +31,15 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
 
     Returns:
         {name of a submodule: {element index: relative error}} in the order in which submodules finish; one that is
-        called again is called "name (2)". The whole module stands last, under the name of its class. Elements of
+        called again is called "name (2)". The whole module stands last, under the name of its class ("name (whole)"
+        where a submodule has that name). Elements of
         which an output's shape says nothing are left out, such as shifts by less than the stride of a map.
 
     Raises:
-        ValueError: an output of the module itself of another shape, or of one that says nothing of some element.
+        ValueError: an output of the module itself of another shape, of one that says nothing of some element, or one
+            that does not depend on the input.
     """
-    symmetry, whole = action(symmetry), type(module).__name__
+    symmetry, whole = action(symmetry), name_of_whole(module)
     with torch.no_grad(), evaluating(module):
         outputs = outputs_of(module, x, symmetry)
         found: dict[str, dict[int, float]] = {name: {} for name in outputs}
@@ -87,8 +89,7 @@ def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, l
     with torch.no_grad(), evaluating(module):
         with heard(module, keep):
             module(x.clone())
-        other = torch.rand(x.shape, generator=torch.Generator().manual_seed(0))
-        _leave_out_tables(module, other.to(x), outputs)
+        _leave_out_tables(module, another(x), outputs)
     known = names | outputs.keys()
     return {name: list(output.shape) for name, output in outputs.items() if not known & set(within(name)[:-1])}
 
@@ -132,7 +133,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
         if any(symmetry.moved(output, element, x.shape) is not None for element in elements):
             outputs[name] = output.clone()  # the next layer may work in place
 
-    whole = type(module).__name__
+    whole = name_of_whole(module)
     symmetry.act(x, 0)  # says what it cannot act on
     with heard(module, keep):
         result = _run(module, x)
@@ -142,8 +143,15 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
             f"{whole} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens; but it "
             f"returns {received} for the input {list(x.shape)}"
         )
-    _leave_out_tables(module, torch.rand_like(x), outputs)
+    refuse_silence(module, x, result, [])
+    _leave_out_tables(module, another(x), outputs)
     return outputs | {whole: result}
+
+
+def name_of_whole(module: nn.Module) -> str:
+    """Its class; where a submodule is called like that, with a word behind it, as no submodule is called."""
+    name = type(module).__name__
+    return f"{name} (whole)" if name in dict(module.named_modules()) else name
 
 
 def _run(module: nn.Module, x: Tensor) -> Tensor | None:

@@ -1,6 +1,6 @@
 """Measure how far a map is from commuting with a symmetry."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -9,7 +9,15 @@ from torch import Tensor, nn
 from gsa import groups
 from gsa.groups import Group
 
-__all__ = ["equivariance_error", "evaluating", "permutation_error", "relative_error", "translation_error"]
+__all__ = [
+    "another",
+    "equivariance_error",
+    "evaluating",
+    "permutation_error",
+    "refuse_silence",
+    "relative_error",
+    "translation_error",
+]
 
 
 def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Group | str) -> dict[int, float]:
@@ -30,17 +38,19 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
         the module alone; for the others it includes what sampling the picture loses.
 
     Raises:
-        ValueError: an output of another shape.
+        ValueError: an output of another shape, or one that does not depend on the input.
     """
     group = groups.group(group)
     with torch.no_grad(), evaluating(module):
         expected = module(x.clone())  # it may work in place
         _check_output(expected, group)
         scale = expected.double().norm()  # moving an image between its pixels makes it smoother, and its norm smaller
-        return {
+        errors = {
             g: relative_error(module(group.act(x.clone(), g)), _moved(expected, group, g), scale)
             for g in range(group.order)
         }
+        refuse_silence(module, x, expected, errors.values())
+        return errors
 
 
 def translation_error(
@@ -58,7 +68,7 @@ def translation_error(
         margin: at least the shift and the reach of Φ, or the border is seen.
 
     Raises:
-        ValueError: the margin leaves nothing, or the output has another size.
+        ValueError: the margin leaves nothing, the output has another size, or it does not depend on the input.
     """
     shift = (shift, shift) if isinstance(shift, int) else shift
     height, width = x.shape[-2:]
@@ -66,6 +76,7 @@ def translation_error(
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
     with torch.no_grad(), evaluating(module):
         expected, moved = module(x.clone()), module(torch.roll(x, shift, (-2, -1)))
+        refuse_silence(module, x, expected, [(moved - expected).abs().sum().item()])
     if expected.ndim == 2:
         return relative_error(moved, expected)
     if expected.shape[-2:] != x.shape[-2:]:
@@ -85,6 +96,9 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
         module: Φ; its output keeps H and W, or is 2-D (then it must be invariant).
         x: [..., H, W].
         permutation: int64 [H·W].
+
+    Raises:
+        ValueError: an output that does not depend on the input.
     """
 
     def permuted(t: Tensor) -> Tensor:
@@ -92,6 +106,7 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
 
     with torch.no_grad(), evaluating(module):
         expected, moved = module(x.clone()), module(permuted(x))
+        refuse_silence(module, x, expected, [(moved - expected).abs().sum().item()])
     return relative_error(moved, expected if expected.ndim == 2 else permuted(expected))
 
 
@@ -102,6 +117,27 @@ def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None
     actual, expected = actual.double(), expected.double()
     scale = (expected.norm() if scale is None else scale.double()).clamp_min(torch.finfo(torch.float64).tiny)
     return ((actual - expected).norm() / scale).item()
+
+
+def refuse_silence(module: Callable, x: Tensor, output: Tensor, errors: Iterable[float]) -> None:
+    """Refuse to judge a map by errors of nothing but zeros where it returns the same of any input, which has no errors.
+
+    Raises:
+        ValueError: such a map.
+    """
+    if any(errors) or not x.is_floating_point():
+        return
+    if torch.equal(module(another(x)), output):
+        name = type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
+        raise ValueError(
+            f"{name} returns the same whatever it is given, which says nothing of a symmetry: is the input "
+            f"{list(x.shape)} empty, or are its last weights still zero, as those of torchvision's transformers are?"
+        )
+
+
+def another(x: Tensor) -> Tensor:
+    """Random numbers in the place of some input, by a seed that nobody else has."""
+    return torch.rand(x.shape, generator=torch.Generator().manual_seed(0x5EED)).to(x)
 
 
 def _moved(output: Tensor, group: Group, element: int) -> Tensor:

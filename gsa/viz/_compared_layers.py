@@ -16,6 +16,8 @@ __all__ = ["draw_compared_layers"]
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")  # told apart by the colour-blind (Okabe & Ito)
 _MARKS = "oDs^"
 _FLOOR = 1e-18  # layers without any error, which a logarithm cannot show
+_MOST = 10.0
+_WHOLE = "the output"  # no submodule is called so, with a space
 
 
 def draw_compared_layers(
@@ -42,7 +44,7 @@ def draw_compared_layers(
         raise ValueError(f"1 to {len(_MARKS)} reports can be told apart, but got {len(reports)}")
     shown = {name: _shown(report, depth) for name, report in reports.items()}
     rows = list(dict.fromkeys(layer for layers in shown.values() for layer in layers))
-    rows.sort(key="output".__eq__)  # the last one everywhere
+    rows.sort(key=_WHOLE.__eq__)  # the last one everywhere
     if axis is None:
         wide = 4 + 0.07 * max(map(len, rows))
         axis = Figure(figsize=(wide, 0.9 + 0.24 * len(rows)), layout="constrained").subplots()
@@ -50,8 +52,8 @@ def draw_compared_layers(
         places = [rows.index(layer) for layer in layers]
         axis.plot(list(layers.values()), places, color=colour, marker=mark, linewidth=1, label=name)
     axis.set_xscale("log")
-    axis.set_xlim(_FLOOR / 3, 10)
-    axis.set_yticks(range(len(rows)), rows)
+    axis.set_xlim(_FLOOR / 3, _MOST)
+    axis.set_yticks(range(len(rows)), [row.removeprefix("the ") if row == _WHOLE else row for row in rows])
     axis.invert_yaxis()
     axis.axvline(max(report.tolerance for report in reports.values()), color="black", linewidth=0.8, linestyle=":")
     axis.grid(axis="x", alpha=0.3)
@@ -61,7 +63,7 @@ def draw_compared_layers(
 
 
 def _shown(report: LayerReport, depth: int | None) -> dict[str, float]:
-    """Layer → error; the whole network stands last, as "output"."""
+    """Layer → error; the whole network stands last. What is not a number, or off the axis, reaches its end."""
     *layers, whole = report.shown(depth)
     errors = {layer: report.worst(layer) for layer in layers}
-    return {name: max(error, _FLOOR) for name, error in (errors | {"output": report.worst(whole)}).items()}
+    return {name: min(max(error, _FLOOR), _MOST) for name, error in (errors | {_WHOLE: report.worst(whole)}).items()}

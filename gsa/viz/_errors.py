@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,15 +24,20 @@ def draw_errors(before: dict[str, dict], after: dict[str, dict]) -> Figure:
 
     figure = Figure(figsize=(max(4.0, 0.55 * len(after) + 2), 3), layout="constrained")
     axis = figure.subplots()
-    floor = 1e-9  # the identity has no error at all, which a logarithm cannot show
+    floor, most = 1e-9, 4.0  # the identity has no error at all, which a logarithm cannot show
     for offset, errors, label, color in ((-0.2, before, "before training", "C7"), (0.2, after, "after", "C0")):
-        heights = [max(entry["error"], floor) for entry in errors.values()]
+        heights = [_height(entry["error"], floor, most) for entry in errors.values()]
         axis.bar([i + offset for i in range(len(errors))], heights, 0.4, label=label, color=color)
     marks = [f"{name}\n{'exact' if entry['exact'] else 'sampled'}" for name, entry in after.items()]
     axis.set_xticks(range(len(after)), marks, fontsize=8)
     axis.set_yscale("log")
-    axis.set_ylim(floor / 2, 4)
+    axis.set_ylim(floor / 2, most)
     axis.set_ylabel("relative error of the logits")
     axis.axhline(1e-5, color="black", linewidth=0.8, linestyle=":")
     axis.legend()
     return figure
+
+
+def _height(error: float, floor: float, most: float) -> float:
+    """What is not a number reaches the end of the axis."""
+    return max(error, floor) if math.isfinite(error) else most

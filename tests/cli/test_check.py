@@ -3,7 +3,9 @@
 import json
 
 import pytest
+import torch
 from PIL import Image
+from torch import nn
 
 from gsa import cli
 from tests.symmetry.test_actions import perturbed_vit
@@ -54,3 +56,54 @@ def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
 def test_what_cannot_be_run_is_no_finding(subject, message, capsys):
     assert cli.main(["check", subject, "--input", "1,9,9"]) == 2
     assert message in capsys.readouterr().err
+
+
+class unet(nn.Module):  # as its first layer is called
+    """Broken, but for a layer that nobody hears of."""
+
+    def __init__(self):
+        super().__init__()
+        self.unet = nn.Conv2d(3, 3, 3, padding=1)
+        self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+    def forward(self, x):
+        y = self.unet(x)
+        self.pool(torch.ones_like(x) * x.mean())
+        return y
+
+
+def test_a_network_is_not_taken_for_the_layer_that_is_called_like_it(capsys):
+    assert cli.main(["check", f"{__name__}:unet", "--input", "3,8,8", "--group", "R4"]) == 1
+    assert "unet (whole)" in capsys.readouterr().out
+
+
+class NotHere:
+    """What needs arguments to be made."""
+
+    def __init__(self, size):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("what, message", [
+    (f"{__name__}:NotHere", "must make a network when it is called without arguments, but raised TypeError"),
+    ("torch.nn:Linear", "must make a network when it is called without arguments, but raised TypeError"),
+    (".mine:network", "cannot be imported: TypeError"),
+    ("broken_on_purpose:network", "cannot be imported: SyntaxError"),
+])  # fmt: skip
+def test_what_cannot_be_made_is_not_a_broken_symmetry(capsys, tmp_path, monkeypatch, what, message):
+    (tmp_path / "broken_on_purpose.py").write_text("def network(:")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["check", what, "--input", "3,8,8", "--group", "R4"]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("group", ["Z2", "R3"])
+def test_a_group_without_exact_elements_holds_nothing(capsys, group):
+    assert cli.main(["check", "digits_r4_sa", "--group", group]) == 2
+    assert f"of {group} no element but the identity maps the pixel grid to itself" in capsys.readouterr().err
+
+
+def test_the_report_is_printed_though_its_picture_cannot_be_drawn(capsys, tmp_path):
+    assert cli.main(["check", "digits_r4_sa", "--picture", str(tmp_path / "nowhere" / "x.png")]) == 2
+    told = capsys.readouterr()
+    assert "exact" in told.out and "nowhere" in told.err

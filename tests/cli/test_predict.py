@@ -1,6 +1,9 @@
 """A folder of pictures becomes lines and a table; a picture that cannot be read costs no other."""
 
 import csv
+import os
+import stat
+import subprocess
 import sys
 
 import numpy
@@ -12,6 +15,7 @@ import gsa
 from gsa import cli
 from gsa.cli import _predict
 from gsa.data import DigitsDataModule
+from gsa.files import write_whole
 from gsa.models import PictureFormat
 from gsa.saved import read
 from tests.files.test_pictures import noise
@@ -113,3 +117,50 @@ def test_the_bar_is_on_the_terminal_only(network, folder, capfd, monkeypatch):
     assert cli.main(["predict", str(folder / "a.tif")]) == 0
     said = capfd.readouterr()
     assert said.out.count("\n") == 1 and "\x1b" not in said.out and "1/1" in said.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
+def test_a_table_is_written_though_nobody_reads_the_lines(tmp_path, folder):
+    command = [sys.executable, "-m", "gsa.cli", "predict", str(folder), "--csv", str(tmp_path / "out.csv")]
+    quiet = os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=quiet)
+    process.stdout.close()
+    assert process.wait() in (0, 1)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    "words, place, code", [(["--help"], "pipe", 0), (["list"], "pipe", 0), (["list"], "/dev/full", 2)]
+)
+def test_what_cannot_be_printed_ends_the_command_quietly(words, place, code):
+    if place != "pipe" and not os.path.exists(place):
+        pytest.skip("no full device")
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    told = {"stderr": subprocess.PIPE, "text": True, "env": buffered}
+    command = [sys.executable, "-m", "gsa.cli", *words]
+    if place == "pipe":
+        with subprocess.Popen(command, stdout=subprocess.PIPE, **told) as process:
+            process.stdout.close()
+            said = process.stderr.read()
+    else:
+        with open(place, "w") as full, subprocess.Popen(command, stdout=full, **told) as process:
+            said = process.stderr.read()
+    assert process.returncode == code and "Exception ignored" not in said and "Traceback" not in said
+    assert (code == 0) != ("No space left on device" in said)
+
+
+def test_names_that_a_terminal_cannot_show_cost_nothing(tmp_path, folder):
+    (folder / "b" / "1.jpg").rename(folder / "b" / "日.jpg")
+    command = [sys.executable, "-m", "gsa.cli", "predict", str(folder / "b" / "日.jpg")]
+    narrow = os.environ | {"PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=narrow)
+    assert done.returncode == 0 and "\\u65e5.jpg: " in done.stdout
+
+
+def test_a_table_does_not_take_the_place_of_a_device(tmp_path, folder, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    assert cli.main(["predict", str(folder), "--csv", str(tmp_path / "pipe")]) == 2
+    assert "--csv must be a file in a folder that can be written" in capsys.readouterr().err
+    with pytest.raises(FileExistsError, match="no file that could be replaced"):
+        write_whole(tmp_path / "pipe", b"")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

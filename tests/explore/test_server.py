@@ -125,7 +125,7 @@ def test_nothing_but_the_page_runs_on_it(client):
 
 def test_the_command_answers_until_ctrl_c(monkeypatch, capsys):
     interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    monkeypatch.setattr(server, "application", lambda networks, host, reports: given.extend([*networks]) or Starlette())
+    monkeypatch.setattr(server, "application", lambda networks, *_: given.extend([*networks]) or Starlette())
     monkeypatch.setattr(webbrowser, "open", lambda address: given.append(address) or interrupt.start())
     given = []
     assert main(["explore", "--open", "--checkpoint", "rotmnist_gsa"]) == 0
@@ -145,3 +145,16 @@ def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["explore"]) == 2
     assert 'uvicorn is not installed: pip install "gsa-nets[explore]"' in capsys.readouterr().err
+
+
+def test_the_address_and_its_name_are_answered_and_no_others():
+    networks = {"digits_gsa": read("digits_gsa")}
+    for host, code in (("127.0.1.1:80", 200), ("my-machine:80", 200), ("elsewhere:80", 403), ("10.0.0.1:80", 403)):
+        served = server.application(networks, "127.0.1.1", name="my-machine")
+        assert TestClient(served, base_url=f"http://{host}").get("/").status_code == code
+
+
+def test_networks_that_cannot_be_shown_are_refused_before_anything_is_served(capsys, tmp_path):
+    assert main(["explore", "--model", "nope"]) == 2 and "nope" in capsys.readouterr().err
+    assert main(["explore", "--save", str(tmp_path / "nope" / "page.html")]) == 2
+    assert "--save must be a file in a folder that can be written" in capsys.readouterr().err

@@ -159,3 +159,30 @@ def test_control_characters_in_names_are_shown_as_escapes(tmp_path, monkeypatch,
 
 def test_printable_text_stays():
     assert printable("Zürich 日本 – 5 %") == "Zürich 日本 – 5 %" and printable("\udc80\x9b") == r"\udc80\x9b"
+
+
+def tiff(numbers, bits, sample_format, photometric, data):
+    """A grey TIFF file of one strip, written by hand."""
+    height, width = numbers.shape
+    tags = {256: width, 257: height, 258: bits, 259: 1, 262: photometric, 273: 0, 277: 1, 278: height, 279: len(data),
+            339: sample_format}  # fmt: skip
+    tags[273] = 8 + 2 + 12 * len(tags) + 4
+    written = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + written + struct.pack("<I", 0) + data
+
+
+@pytest.mark.parametrize("bits, sample_format, photometric", [
+    (16, 1, 1), (16, 2, 1), (16, 1, 0), (12, 1, 1), (32, 1, 1), (32, 2, 1),
+])  # fmt: skip
+def test_grey_tiffs_of_any_numbers_come_out_on_the_same_scale(tmp_path, bits, sample_format, photometric):
+    shades = numpy.linspace(0, 1, 64).reshape(8, 8)
+    most = 2 ** (bits - (sample_format == 2)) - 1
+    numbers = ((1 - shades if photometric == 0 else shades) * most).round().astype(numpy.int64)
+    if bits == 12:
+        pairs = numbers.flatten().reshape(-1, 2)
+        data = b"".join(bytes([a >> 4, (a & 15) << 4 | b >> 8, b & 255]) for a, b in pairs.tolist())
+    else:
+        data = numbers.astype(f"<{'i' if sample_format == 2 else 'u'}{bits // 8}").tobytes()
+    (tmp_path / "a.tif").write_bytes(tiff(numbers, bits, sample_format, photometric, data))
+    found = numpy.asarray(read_picture(tmp_path / "a.tif", "L", 8))
+    assert abs(found - 255 * shades).max() <= 1

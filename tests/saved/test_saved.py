@@ -1,13 +1,14 @@
 """Trained networks are read back from runs, checkpoints and exports, and used from the command line."""
 
 import json
+import shutil
 
 import pytest
 import torch
-import wandb
 from torchvision.utils import save_image
 
 import gsa
+import wandb
 from gsa import cli
 from gsa.models import preset, write_export
 from gsa.runner import train
@@ -198,3 +199,17 @@ def test_the_command_exports(run, tmp_path, capsys):
     assert cli.main(["export", "--checkpoint", str(run[0]), "--to", str(tmp_path)]) == 0
     assert json.loads((tmp_path / "config.json").read_text())["model"]["name"] == "digits_r4_sa"
     assert cli.main(["check", "--checkpoint", str(tmp_path)]) == 0
+
+
+def test_a_run_that_was_exported_into_its_own_folder_is_still_a_run(run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run[0], folder)
+    export(read(folder), folder)
+    best = folder / "checkpoints" / "best.ckpt"
+    checkpoint = read_checkpoint(best)
+    checkpoint["state_dict"] = {name: value + 1 for name, value in checkpoint["state_dict"].items()}
+    write_checkpoint(checkpoint, best)  # it has gone on
+    of_run, of_best = gsa.load(folder).state_dict(), gsa.load(best).state_dict()
+    assert all(torch.equal(of_run[name], of_best[name]) for name in of_best)
+    shutil.rmtree(folder / "checkpoints")
+    assert not all(torch.equal(value, of_best[name]) for name, value in gsa.load(folder).state_dict().items())

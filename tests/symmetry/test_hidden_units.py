@@ -1,5 +1,7 @@
 """Hidden units can change places, and equal ones stay equal; each with a planted failure."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -140,3 +142,10 @@ def test_hidden_units_of_a_block():
         block(x).square().mean().backward()
         optimizer.step()
     assert torch.equal(first.weight[0], first.weight[1]) and torch.equal(last.weight[:, 0], last.weight[:, 1])
+
+
+def test_units_of_a_training_that_has_come_apart_are_not_called_equal():
+    errors = S.equal_units_errors(
+        S.constant_start(mlp(), 0.3), *data(), lambda weights: torch.optim.SGD(weights, 1e200), steps=5
+    )
+    assert math.isnan(errors["units"])

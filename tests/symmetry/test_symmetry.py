@@ -127,3 +127,33 @@ def test_modules_that_work_in_place_are_judged_alike_and_leave_the_picture():
     errors = gsa.symmetry.layer_errors(torch.nn.Sequential(module, torch.nn.Conv2d(3, 3, 1)), x, "R4")
     assert max(error for of_layer in errors.values() for error in of_layer.values()) < 1e-5
     assert torch.equal(x, kept)
+
+
+class Silent(nn.Module):
+    """The same for any pictures, as of a head whose weights are zero; or of no pictures at all."""
+
+    def forward(self, x):
+        return torch.full((len(x), 3), 2.0, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("measure", [
+    lambda module, x: equivariance_error(module, x, "R4"),
+    lambda module, x: assert_equivariant(module, x, "R4"),
+    lambda module, x: translation_error(module, x, 1, 1),
+    lambda module, x: permutation_error(module, x, torch.arange(36).flip(0)),
+    lambda module, x: gsa.symmetry.layer_errors(module, x, "R4"),
+    lambda module, x: gsa.symmetry.gradient_errors(module, x, "R4"),
+])  # fmt: skip
+def test_what_says_the_same_of_everything_is_not_judged(measure):
+    for count in (2, 0):
+        with pytest.raises(ValueError, match="Silent returns the same whatever it is given, .* of a symmetry"):
+            measure(Silent(), torch.rand(count, 1, 6, 6))
+    transformer = gsa.create_model("rotmnist_vit").double()  # torchvision's, whose last weights start at zero
+    with pytest.raises(ValueError, match="last weights still zero"):
+        assert_equivariant(transformer, torch.rand(1, 1, 28, 28).double(), "R4")
+
+
+@pytest.mark.parametrize("group", ["Z2", "R3"])
+def test_nothing_is_asserted_of_a_group_without_exact_elements(group):
+    with pytest.raises(ValueError, match=f"{group} has no element beside the identity that maps the pixel grid"):
+        assert_equivariant(nn.Conv2d(1, 1, 3), torch.rand(1, 1, 6, 6), group)

@@ -147,3 +147,11 @@ def test_which_readouts_forget_the_order():
         return network(tokens + torch.arange(tokens.shape[1])[:, None])
 
     assert min(S.readout_errors(planted, *arguments).values()) > 1e-2
+
+
+def test_a_set_network_stays_as_it_is():
+    network = nn.Sequential(nn.Flatten(0, 1), nn.BatchNorm1d(8), nn.Unflatten(0, (2, 6)), SetNetwork()).eval()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    S.set_order_errors(network, torch.randn(2, 6, 8), torch.randperm(6), torch.sum)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert not any(module.training for module in network.modules())

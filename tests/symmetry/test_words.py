@@ -106,3 +106,9 @@ def test_what_is_refused(arguments, message):
         S.sentence(**arguments)
     with pytest.raises(ValueError, match="channels must be even"):
         S.sinusoidal(torch.arange(3), 3)
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_text_in_which_nothing_can_be_shifted_is_refused(length):
+    with pytest.raises(ValueError, match=f"at least 4 words .* but got {length}"):
+        S.sentence_errors("absolute", length)

@@ -130,3 +130,15 @@ def test_layers_have_a_row_each_and_the_output_is_the_last():
     assert axis.lines[2].get_xdata()[0] == report.tolerance
     with pytest.raises(ValueError, match="1 to 4 reports"):
         viz.draw_compared_layers({})
+
+
+def test_what_is_not_a_number_reaches_the_end_of_the_axis():
+    errors = {"output": {1: 0.5}, "second": {1: float("nan")}, "Net": {1: 50.0}}
+    report = LayerReport(GroupAction("R2"), errors)
+    (axis,) = viz.draw_compared_layers({"mine": report}).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["output", "second", "output"]
+    (line, *_) = axis.lines
+    assert list(line.get_xdata()) == [0.5, 10.0, 10.0] and axis.get_xlim()[1] == 10
+    told = {"0°": {"error": 0.0, "exact": True}, "180°": {"error": float("nan"), "exact": True}}
+    (axis,) = viz.draw_errors(told, told).axes
+    assert [bar.get_height() for bar in axis.patches[:2]] == [1e-9, axis.get_ylim()[1]]

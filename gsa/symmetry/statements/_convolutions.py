@@ -97,11 +97,16 @@ def expression_error(convolution: GroupConvolution | LiftingConvolution, x: Tens
     Args:
         convolution, sharpness: as in `as_self_attention`.
         x: image [B, C, H, W] for a lifting convolution, feature [B, C, |H|, H, W] for a group convolution.
+
+    Raises:
+        ValueError: a picture in which the filter lies nowhere.
     """
     layer, border = as_self_attention(convolution, sharpness), convolution.padding
     with torch.no_grad():
         expected, found = convolution(x), layer(x)
     height, width = expected.shape[-2:]
+    if min(height, width) <= 2 * border:
+        raise ValueError(f"a filter of this size lies nowhere within {x.shape[-2]}×{x.shape[-1]} pixels")
     inside = (..., slice(border, height - border), slice(border, width - border))
     return relative_error(found[inside], expected[inside])
 

@@ -1,5 +1,6 @@
 """Sets: what their order changes in the backward pass of a network that does not see it in the forward pass."""
 
+import copy
 from collections.abc import Callable
 
 import torch
@@ -45,15 +46,12 @@ def set_order_errors(
         table = -elements.sum(0)
         with torch.no_grad():
             later = relative_error(network(tokens[:, order] + table), network(tokens + table))
-    modes = {module: module.training for module in network.modules()}
-    network.train()
+    trained = copy.deepcopy(network).train()  # running statistics of the network stay as they are
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        dropped = _passed(network, tokens, loss)[2]
+        dropped = _passed(trained, tokens, loss)[2]
         torch.manual_seed(seed)
-        dropped_again = _passed(network, tokens[:, order], loss)[2]
-    for module, mode in modes.items():
-        module.training = mode
+        dropped_again = _passed(trained, tokens[:, order], loss)[2]
     return {
         "output": relative_error(again, output),
         "weights": relative_error(their_weights, weights),

@@ -113,7 +113,12 @@ def sentence_errors(encoding: str = "none", length: int = 16) -> dict[str, float
     Returns:
         {"orders": of attention and output; "scores", "attention", "output": when the sentence is shifted; "text": of
         the output as rows of the text, against the shifted rows: relative errors}.
+
+    Raises:
+        ValueError: a text of fewer words, in which there is nowhere to shift the sentence.
     """
+    if length < 4:
+        raise ValueError(f"a text must have at least 4 words for three to be shifted in it, but got {length}")
     plain = sentence(encoding)
     errors = dict.fromkeys(("orders", "scores", "attention", "output", "text"), 0.0)
     for order in itertools.permutations(range(3)):
