@@ -4,7 +4,6 @@ import re
 from functools import cache
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from gsa.groups._group import Group
 
@@ -30,13 +29,15 @@ def group(name: str | Group) -> Group:
             "a group is named Z2 (translations only) or R<n> with n ≥ 2 rotations (R4, R8, R12, R16, …), "
             f"with a suffix M for the mirror (Z2M, R4M, R8M, …), but got {name!r}"
         )
-    return _build(int(match[2] or 1), bool(match[3]))
+    found = _build(int(match[2] or 1), bool(match[3]))
+    if type(found.matrices) is not torch.Tensor:  # made of what a trace has in the place of tensors: not kept
+        _build.cache_clear()
+    return found
 
 
 @cache
 def _build(rotations: int, mirrored: bool) -> Group:
-    # Whatever device is being built for, and whatever is being watched or traced: the group is kept.
-    with torch.device("cpu"), torch.inference_mode(False), _disable_current_modes():
+    with torch.device("cpu"), torch.inference_mode(False):  # whatever it is first asked for by: the group is kept
         return Group(rotations, mirrored)
 
 

@@ -109,11 +109,14 @@ def _crop(spatial: Tensor, window: Tensor, height: int, width: int) -> tuple[Ten
     return spatial[:, top : rows - top, left : columns - left], window
 
 
-@torch.compiler.assume_constant_result
 def _is_transformed() -> bool:
     """Whether torch.func takes derivatives, and not autograd: an op of ours has none for it, and jvp would say 0."""
     stack = torch._C._functorch.get_interpreter_stack() or ()
     return any(level.key() in (TransformType.Grad, TransformType.Jvp) for level in stack)
+
+
+# What torch.compiler.assume_constant_result does, without the compiler, whose import takes seconds.
+_is_transformed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _draw_seed(device: torch.device, dropout: float) -> Tensor:
