@@ -28,7 +28,8 @@ def reports(folders: list[Path]) -> list[dict]:
     Raises:
         ValueError: no report, or runs on different data.
     """
-    found = [json.loads(file.read_text()) for folder in folders for file in sorted(folder.rglob("report.json"))]
+    files = [file for folder in folders for file in sorted(folder.rglob("report.json"))]
+    found = [json.loads(file.read_text()) | {"folder": file.parent.name} for file in files]
     if not found:
         raise ValueError(f"there is no report.json below {', '.join(map(str, folders))}")
     data = {json.dumps([r["data"], r["split"], r["used"]["val"], r["used"]["test"]]) for r in found}
@@ -38,11 +39,15 @@ def reports(folders: list[Path]) -> list[dict]:
 
 
 def table(found: list[dict]) -> str:
-    """One row for each network and length of training."""
+    """One row for each network and length of training; of runs that differ in more than the seed, one for each."""
     rows: dict[tuple, list[dict]] = {}
     for report in found:
         seen = report["epochs"] * report["used"]["train"]
         rows.setdefault((report["model"], report["parameters"], seen), []).append(report)
+    for (model, *rest), runs in list(rows.items()):
+        if len({run["seed"] for run in runs}) < len(runs):  # no seeds of one another
+            del rows[(model, *rest)]
+            rows |= {(f"{model} ({run['folder']})", *rest): [run] for run in runs}
     data, split, used = found[0]["data"], found[0]["split"], found[0]["used"]
     part = "" if used["test"] == split["test"] else f", of which {used['val']} and {used['test']} were looked at"
     machines = sorted({report["machine"] for report in found})

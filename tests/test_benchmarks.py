@@ -64,6 +64,14 @@ def test_the_table_has_mean_and_spread_over_seeds(tmp_path):
     ]
 
 
+def test_runs_that_differ_in_more_than_the_seed_have_rows_of_their_own(tmp_path):
+    write_report(tmp_path / "plain")
+    write_report(tmp_path / "without dropout", test_accuracy=0.6)
+    rows = table.table(table.reports([tmp_path])).splitlines()[-2:]
+    assert [row.split(" | ")[0] for row in rows] == ["| a (plain)", "| a (without dropout)"]
+    assert not any("±" in row for row in rows)
+
+
 def test_runs_on_different_data_do_not_share_a_table(tmp_path):
     write_report(tmp_path / "0")
     write_report(tmp_path / "1", split={"train": 4, "val": 2, "test": 1})
