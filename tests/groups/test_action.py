@@ -78,3 +78,12 @@ def test_half_precision_is_sampled_where_whole_precision_is():
     assert (turned.float() - group.act(x, 1)).norm() < 0.004 * x.norm()  # 0.02 with the places in bfloat16
     with pytest.raises((ValueError, RuntimeError)):
         group.act((255 * x).to(torch.uint8), 1)  # numbers between whole ones would be lost
+
+
+def test_oblong_pictures_are_not_distorted():
+    """A blob on the right of an oblong picture goes up by 45° counter-clockwise, as far from the centre as it was."""
+    rows, columns = torch.meshgrid(torch.arange(25.0), torch.arange(41.0), indexing="ij")
+    for turns, (row, column) in ((1, (12 - 6, 20 + 6)), (3, (12 - 6, 20 - 6))):
+        blob = torch.exp(-((rows - 12) ** 2 + (columns - 20 - 72**0.5) ** 2) / 18)[None, None]
+        peak = divmod(gsa.group("R8").act(blob, turns).argmax().item(), 41)
+        assert abs(peak[0] - row) <= 1 and abs(peak[1] - column) <= 1

@@ -126,3 +126,7 @@ def test_a_group_that_is_kept_does_not_keep_the_mode_it_was_first_asked_for_in(m
     gsa.group("R14").act(x, 1).sum().backward()
     assert type(gsa.group("R14").matrices) is torch.Tensor and x.grad is not None
     _planar._build.cache_clear()
+
+
+def test_a_mirrored_group_is_mirrored_already():
+    assert mirrored(gsa.group("R4M")) is gsa.group("R4M")

@@ -276,3 +276,21 @@ def test_tables_lie_where_a_layer_is_made(encoding):
     with torch.device("meta"):
         layer = GroupSelfAttention("R4", 2, 4, encoding=encoding, head_dim=8)
     assert {t.device.type for t in layer.buffers()} == {"cpu"}
+
+
+@pytest.mark.parametrize("index", ["corrected", "published"])
+@pytest.mark.parametrize("option", ["attention_dropout", "value_dropout"])
+def test_each_dropout_acts_in_training_only(index, option):
+    layer = GroupSelfAttention("R4", 2, 2, 2, 6, 3, form="summed", **{option: 0.5})
+    layer.use_pose_index(index)
+    x = torch.rand(1, 2, 4, 5, 5)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+def test_recorded_maps_have_no_gradients():
+    layer = LiftingSelfAttention("R4", 1, 2, 1, 6, 3)
+    with record_attention(layer) as maps:
+        assert layer(torch.rand(1, 1, 5, 5)).requires_grad
+    assert not maps[""].requires_grad

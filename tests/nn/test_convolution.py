@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import gsa
-from gsa.nn import AttentiveConvolution, FeatureAttention, GroupConvolution, LiftingConvolution
+from gsa.nn import AttentiveConvolution, FeatureAttention, GroupConvolution, LiftingConvolution, PosedAttention
 
 GRID_GROUPS = ("Z2", "Z2M", "R2", "R4", "R2M", "R4M")
 
@@ -132,3 +132,44 @@ def test_networks_made_on_the_meta_device_are_the_same_once_they_have_weights(na
     with torch.no_grad():
         for network in (assigned, emptied):
             torch.testing.assert_close(network(x), whole(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("lifting", [True, False])
+def test_attention_on_summands_written_out(lifting, float64):
+    """Σ_c Σ_m (1 − α_C α_S) f for every output channel and pose on its own."""
+    group = gsa.group("R4M")
+    layer = AttentiveConvolution(group, 3, 2, 3, hidden=2, attention_size=5, lifting=lifting)
+    poses = 1 if lifting else group.order
+    x, y = torch.randn(2, 3, poses, 6, 7), torch.zeros(2, 2, group.order, 4, 5)
+    filters, kernels = layer.convolution.filters(), layer.spatial.filters()
+    for o in range(2):
+        for h in range(group.order):
+            for m in range(poses):
+                f = F.conv2d(x[:, :, m], filters[o, h, :, m][:, None], groups=3)
+                relative = 0 if lifting else group.product[group.inverse[h], m]
+                inner = [(s @ layer.first[o, ..., relative].T).relu() for s in (f.mean((2, 3)), f.amax((2, 3)))]
+                of_channels = (sum(inner) @ layer.second[o, ..., relative].T).sigmoid()[..., None, None]
+                statistics = torch.stack([(of_channels * f).mean(1), (of_channels * f).amax(1)], 1)
+                of_places = F.conv2d(statistics, kernels[o, h, :, m][None], padding=2).sigmoid()
+                y[:, o, h] += ((1 - of_channels * of_places) * f).sum(1)
+    torch.testing.assert_close(layer(x[:, :, 0] if lifting else x), y)
+
+
+@pytest.mark.parametrize("lifting", [True, False])
+def test_attention_on_features_written_out(lifting, float64):
+    layer = FeatureAttention("R4", 3, 2, attention_size=3, lifting=lifting)
+    x = torch.randn(2, 3, 1 if lifting else 4, 6, 7)
+    inner = [layer.first(s(x, (-2, -1), keepdim=True)).relu() for s in (torch.mean, torch.amax)]
+    of_channels = layer.second(sum(inner)).sigmoid()
+    statistics = torch.stack([(of_channels * x).mean(1), (of_channels * x).amax(1)], 1)
+    scores = layer.spatial(statistics[:, :, 0]).amax(2, keepdim=True) if lifting else layer.spatial(statistics)
+    expected = (1 - of_channels * scores.sigmoid()) * x
+    torch.testing.assert_close(layer(x[:, :, 0] if lifting else x), expected[:, :, 0] if lifting else expected)
+
+
+@pytest.mark.parametrize("layer", [
+    GroupConvolution("R4", 8, 256, 3), LiftingConvolution("R4", 32, 256, 3), PosedAttention("R4", 16, 512),
+])  # fmt: skip
+def test_weights_start_by_the_numbers_that_come_in(layer):
+    fan_in = layer.weight[0].numel()
+    assert layer.weight.std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=0.05)

@@ -43,3 +43,15 @@ def test_pools_warn_once_for_each_size():
 def test_pools_refuse_bad_arguments(options):
     with pytest.raises(ValueError, match="must be"):
         SpatialPool(**options)
+
+
+def test_the_side_that_is_wrong_is_the_one_told_of():
+    with pytest.raises(ValueError, match="got a 8×7 map; nearest sides that stay exact: 6 or 8"):
+        SpatialPool(2)(torch.rand(1, 1, 8, 7))
+
+
+def test_a_side_smaller_than_the_window_is_refused():
+    pool = SpatialPool(3, stride=2)
+    assert not pool.is_exact_on(1) and pool.is_exact_on(3)
+    with pytest.raises(ValueError, match="got a 1×1 map; nearest sides that stay exact: 3"):
+        pool(torch.rand(1, 1, 1, 1))

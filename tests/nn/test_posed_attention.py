@@ -152,3 +152,29 @@ def test_weights_that_two_modules_share_are_refused_and_modules_that_are_shared_
     shared = nn.Conv2d(2, 2, 3)
     model = replace_convolutions(nn.Sequential(shared, shared), "R4")
     assert isinstance(model[0], PosedAttention) and model[0] is model[1]
+
+
+def hooked_on_the_way_back(convolution):
+    convolution.register_full_backward_hook(lambda *anything: None)
+    return convolution
+
+
+def test_padding_that_is_the_same_and_hooks_on_the_way_back():
+    options = {"kernel_size": 3, "padding": "same", "dilation": 2}
+    layer = PosedAttention.of_convolution(nn.Conv2d(2, 3, **options), "Z2")
+    x = torch.randn(2, 2, 17, 15)
+    assert layer(x).shape == nn.Conv2d(2, 3, **options)(x).shape
+    with pytest.raises(ValueError, match="0: attention replaces plain nn.Conv2d"):
+        replace_convolutions(nn.Sequential(hooked_on_the_way_back(nn.Conv2d(2, 2, 3))), "R4")
+
+
+def test_convolutions_along_one_axis_are_refused():
+    for size in ((1, 3), (3, 1)):
+        with pytest.raises(ValueError, match="0: attention replaces convolutions with the same kernel_size in both"):
+            replace_convolutions(nn.Sequential(nn.Conv2d(2, 2, size)), "R4")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_attention_is_of_the_dtype_of_the_convolution(dtype):
+    layer = PosedAttention.of_convolution(nn.Conv2d(3, 4, 3, dtype=dtype), "R4")
+    assert {parameter.dtype for parameter in layer.parameters()} == {dtype}

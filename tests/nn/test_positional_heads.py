@@ -246,3 +246,12 @@ def test_precision_survives_casts():
     encoding = layer("regular", 2, 2, "R8").encoding
     exact = encoding.pose_vectors.clone()
     assert torch.equal(encoding.float().double().pose_vectors, exact)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_networks_of_half_precision_attend_by_position(dtype):
+    layer = GroupSelfAttention("R4", 2, 3, 4, 8, 3, encoding="quadratic", positional_heads=4)
+    x = torch.randn(2, 2, 4, 6, 6)
+    with torch.no_grad():
+        whole, half = layer(x), layer.to(dtype)(x.to(dtype))
+    assert half.dtype == dtype and (half.float() - whole).norm() < 0.02 * whole.norm()

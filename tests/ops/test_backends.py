@@ -169,3 +169,45 @@ def test_a_wrong_encoding_is_caught():
     mirrored = [*five[:3], five[3].flip(1), five[4]]
     actual = ops.attend(*mirrored, window.flip(0), form=form, backend="tiled")
     assert largest_error(actual, expected) > 1e-3
+
+
+@pytest.mark.parametrize("poses", ["regular", "summed"])
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
+def test_tiles_that_hang_over_by_more_than_the_window_reaches(backend, poses):
+    """13 pixels in tiles of 5: two columns beyond the map see nothing of it."""
+    five, _, form = tensors(poses, "prime sides")
+    five = [x[:, :, :, :, :3] if x.ndim == 6 else x for x in five]
+    five[3] = five[3][:, 1:4, 1:4]
+    window = torch.ones(3, 3, dtype=torch.bool)
+    results = []
+    for name in ("reference", backend):
+        output = ops.attend(*five, window, form=form, backend=name)
+        results.append((output, *torch.autograd.grad(output.square().sum(), five)))
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
+def test_keys_that_take_no_part_take_none_however_low_the_others_score(backend):
+    five, window, form = tensors("regular", "square")
+    five = [five[0].detach().abs() * 1e4, -five[1].detach().abs() * 1e2, *five[2:]]
+    expected = ops.attend(*five, window, form=form, backend="reference")
+    torch.testing.assert_close(ops.attend(*five, window, form=form, backend=backend), expected)
+
+
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
+def test_autocast_does_not_reach_into_the_op(backend):
+    five, window, form = tensors("regular", "square", dtype=torch.float32)
+    results = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            output = ops.attend(*five, window, form=form, backend=backend)
+            results.append((output, *torch.autograd.grad(output.square().sum(), five)))
+    assert all(map(torch.equal, *results))
+
+
+def test_maps_of_attention_are_no_larger_than_the_picture_allows():
+    five, window, form = tensors("regular", "window larger than the map")
+    query, key, _, spatial, pose = five
+    weights = ops.attention_weights(query, key, spatial, pose, torch.ones_like(window), form=form)
+    assert weights.shape[-2:] == (3, 5)

@@ -59,3 +59,11 @@ def test_other_errors_have_none(monkeypatch):
     with pytest.raises(RuntimeError, match="a bug") as caught:
         ops.attend(*five, window, form=form, backend="planted")
     assert not hasattr(caught.value, "__notes__")
+
+
+def test_scores_of_the_regular_form_are_one_map_for_each_pair_of_poses(monkeypatch):
+    planted(monkeypatch, CPU, stores_scores=True)
+    five, window, form = tensors("regular", "prime sides", dtype=torch.float32)
+    with pytest.raises(RuntimeError) as caught:
+        ops.attend(*five, window, form=form, backend="planted")
+    assert f"in the regular form, {2 * 2 * 4**2 * 13 * 11 * 25 * 4 / 1e3:.3g} kB" in caught.value.__notes__[0]

@@ -194,15 +194,34 @@ def test_a_worker_that_dies_ends_the_run(small, monkeypatch):
         train(small("data.num_workers=1", batches=75))
 
 
-def test_a_forward_pass_that_is_not_finite_leaves_no_trace_in_batch_norms(small):
+def test_bad_steps_in_a_row_are_not_forgotten_until_they_are_looked_at(small, monkeypatch):
+    ours = gsa.training.Classifier.training_step
+
+    def step(module, *batch):
+        return ours(module, *batch) + (float("inf") if 2 <= module.trainer.global_step < 5 else 0)
+
+    monkeypatch.setattr("gsa.training._finite_steps._FREE", ())
+    monkeypatch.setattr("gsa.training.Classifier.training_step", step)
+    with pytest.raises(NotFinite, match="one of the steps 0 to 7 of epoch 0"):
+        train(small(*MUON, "trainer.max_epochs=1", batches=8))
+
+
+def test_an_optimizer_is_no_longer_told_after_a_run(small):
+    run = build(small(*MUON, "trainer.max_epochs=1"))
+    train(run.config, run)
+    assert [optimizer.found_inf for optimizer in run.trainer.optimizers] == [None]
+
+
+@pytest.mark.parametrize("accumulated", [1, 2])
+def test_a_forward_pass_that_is_not_finite_leaves_no_trace_in_batch_norms(small, accumulated):
     """Planted failure: without the statistics put back, they stay NaN for ever."""
 
     def spoil_once(module):
         hook = module.network.lifting.register_forward_hook(lambda *args: hook.remove() or args[2] * float("nan"))
 
-    options = ("model.norm=batch", "trainer.max_epochs=1", "trainer.limit_train_batches=4")
+    options = ("model.norm=batch", "trainer.max_epochs=1", f"trainer.accumulate_grad_batches={accumulated}")
     with pytest.MonkeyPatch.context() as patch:
-        act_in(patch, 0, 1, spoil_once)
+        act_in(patch, 0, 2, spoil_once)
         _, objects = train(small(*options))
     state = objects["network"].state_dict()
     assert any("running_var" in name for name in state)

@@ -164,3 +164,23 @@ def test_timm_networks_are_looked_into():
         weight.data += 0.1 * torch.randn_like(weight)
     layer, before, _ = LayerReport.of(vit, torch.rand(2, 3, 64, 64), Shifts((16, 0))).first_broken
     assert layer == "pos_drop" and before < 1e-12
+
+
+def test_a_map_is_left_out_where_a_shift_is_none_of_its_own_cells():
+    maps, pictures = torch.rand(1, 5, 4, 4), torch.Size((1, 3, 16, 16))
+    shifts = Shifts((4, 8), (2, 0), (0, 2))
+    assert torch.equal(shifts.moved(maps, 0, pictures), maps.roll((1, 2), (-2, -1)))
+    assert shifts.moved(maps, 1, pictures) is None and shifts.moved(maps, 2, pictures) is None
+
+
+def test_a_margin_covers_every_cell_that_it_touches():
+    shifts, pictures = Shifts((4, 0), margin=5), torch.Size((1, 3, 32, 32))
+    inside = torch.zeros(8, 8)
+    inside[3:6, 2:6] = 1  # two cells of four pixels at every border, in either picture
+    assert torch.equal(shifts.seen(torch.ones(1, 1, 8, 8), 0, pictures)[0, 0], inside)
+    assert Shifts((4, 0), margin=5).seen(torch.ones(1, 1, 4, 4), 0, torch.Size((1, 3, 16, 16))) is None
+
+
+def test_the_seed_decides_on_random_orders():
+    first, again, other = (TokenPermutations.random(20, seed=seed) for seed in (0, 0, 1))
+    assert first.orders[0].equal(again.orders[0]) and not first.orders[0].equal(other.orders[0])

@@ -1,10 +1,11 @@
 """Gradients move with the input, and those of weights stay; where they do not, the place is named."""
 
 import json
+from typing import NamedTuple
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock
 
 import gsa
@@ -131,3 +132,24 @@ def test_an_output_without_gradients_is_refused():
 
     with pytest.raises(ValueError, match="its output has none"):
         gradient_errors(Detached(), torch.rand(1, 1, 4, 4), "R4")
+
+
+class Pair(NamedTuple):
+    first: Tensor
+    second: Tensor
+
+
+class Named(nn.Module):
+    def forward(self, x):
+        return Pair(x * 2, x)
+
+
+class Sum(nn.Module):
+    def forward(self, pair):
+        return pair.first + pair.second
+
+
+def test_layers_that_return_named_tuples_are_judged_apart():
+    network = nn.Sequential(nn.Conv2d(1, 2, 1), Named(), Sum()).double()
+    errors = gradient_errors(network, torch.rand(2, 1, 6, 6).double(), "R4", apart=True)
+    assert "1" in errors and max(max(of_one.values()) for of_one in errors.values()) < 1e-12

@@ -1,6 +1,7 @@
 """Where networks lose a symmetry: the first layer that does is named, in ours and in anybody's."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -161,3 +162,39 @@ def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
 def test_an_output_that_says_nothing_is_refused():
     with pytest.raises(ValueError, match="Flatten must return"):
         layer_errors(nn.Flatten(0), torch.rand(2, 1, 4, 4), "R4")
+
+
+class Nothing(nn.Module):
+    def forward(self, x):
+        return x * math.nan
+
+
+def test_what_is_not_a_number_is_broken_and_is_told_as_json():
+    report = LayerReport.of(nn.Sequential(nn.Conv2d(1, 2, 1), Nothing()), torch.rand(1, 1, 6, 6), "R4")
+    assert report.first_broken[0] == "1" and report.worst("1") == math.inf and report.broken == [0, 1, 2, 3]
+    told = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    assert told["layers"]["1"]["90°"] is None and told["layers"]["0"]["90°"] < 1e-5
+
+
+class Spot(nn.Module):
+    """Adds to one pixel, in place."""
+
+    def forward(self, x):
+        x[..., 0, 1] += 1
+        return x
+
+
+def test_a_layer_in_place_is_not_taken_for_what_it_is_given():
+    report = LayerReport.of(nn.Sequential(nn.Conv2d(1, 2, 1), Spot()), torch.rand(1, 1, 6, 6), "R4")
+    assert "first broken by 1: " in str(report)
+    assert list(report.given["1"]) == [0, 1, 2, 3] and max(report.given["1"].values()) < 1e-5
+
+
+def test_a_table_is_as_deep_and_as_wide_as_it_says():
+    inner = nn.Sequential(nn.Conv2d(1, 2, 1), nn.SiLU())
+    network, x = nn.Sequential(inner, nn.Conv2d(2, 1, 1)), torch.rand(1, 1, 6, 6)
+    report = LayerReport.of(network, x, "R8")
+    assert report.shown() == ["0.0", "0.1", "0", "1", "Sequential"] == report.shown(2)
+    assert report.shown(1) == ["0", "1", "Sequential"] and "315°" in report.table()  # eight columns
+    many = LayerReport.of(network, x, "R8M").table()
+    assert "exact" in many and "sampled" in many and "315°" not in many

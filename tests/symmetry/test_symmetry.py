@@ -151,3 +151,21 @@ def test_what_says_the_same_of_everything_is_not_judged(measure):
     transformer = gsa.create_model("rotmnist_vit").double()  # torchvision's, whose last weights start at zero
     with pytest.raises(ValueError, match="last weights still zero"):
         assert_equivariant(transformer, torch.rand(1, 1, 28, 28).double(), "R4")
+
+
+def test_errors_of_translations_are_the_formula():
+    """Φ(x) = x + w with w on one pixel of the interior: ‖T w − w‖ = √2‖w‖, and the border counts nothing."""
+    x, spot = torch.rand(1, 1, 9, 9, dtype=torch.float64), torch.zeros(1, 1, 9, 9, dtype=torch.float64)
+    spot[..., 4, 4] = 3
+    expected = math.sqrt(2) * 3 / (x + spot)[..., 2:-2, 2:-2].norm().item()
+    assert abs(translation_error(lambda x: x + spot, x, (1, -1), margin=2) - expected) < 1e-12
+    with pytest.raises(ValueError, match="a margin of -1 leaves nothing"):
+        translation_error(torch.relu, x, 1, margin=-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_what_is_broken_is_broken_in_half_precision(dtype):
+    x = torch.rand(1, 1, 8, 8, dtype=dtype)
+    assert_equivariant(torch.relu, x, "R4")
+    with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°"):
+        assert_equivariant(nn.Conv2d(1, 2, 3, padding=1, dtype=dtype), x, "R4")

@@ -1,5 +1,6 @@
 """What a test shows beside its accuracy."""
 
+import pytest
 import torch
 
 from gsa.training import Examination
@@ -35,3 +36,9 @@ def test_the_most_confident_mistakes_are_kept():
     found = [one.confidence for one in record.result().mistakes]
     assert found == sorted(found, reverse=True) and len(found) == 12
     assert min(found) > 0.84
+
+
+def test_calibration_is_in_fifteen_bins():
+    record = Examination(2)
+    record.update(torch.zeros(2, 1, 2, 2), torch.tensor([[0.62, 0.38], [0.68, 0.32]]).log(), torch.tensor([0, 1]))
+    assert record.result().calibration_error == pytest.approx((0.38 + 0.68) / 2, abs=1e-6)  # 0.15 in one of ten

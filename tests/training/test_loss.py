@@ -50,3 +50,10 @@ def test_numbers_out_of_range_are_refused(options, message):
 def test_pictures_in_half_precision_are_mixed():
     images, shares = TrainingLoss(3, mixup=0.2).mix(torch.rand(7, 1, 4, 4, dtype=torch.bfloat16), LABELS)
     assert images.dtype == torch.bfloat16 and shares.shape == (7, 3) and shares.isfinite().all()
+
+
+def test_a_class_without_pictures_weighs_no_more_than_can_be_counted():
+    loss = TrainingLoss(3, balanced=True)
+    loss.count(torch.tensor([4, 2, 0]))
+    for targets in (torch.tensor([0, 1]), torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])):
+        assert loss(torch.randn(2, 3), targets).isfinite()

@@ -166,3 +166,29 @@ def test_steps_are_left_out_as_if_they_had_not_been(make, dtype):
 def test_impossible_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         muon(nn.Linear(2, 2), **wrong)
+
+
+def test_steps_of_matrices_are_those_of_the_formula():
+    """M ← μM + G,   W ← (1 − ηλ) W − η √max(1, rows/columns) orthogonal(G + μM), one step after another."""
+    layer = nn.Linear(3, 4, bias=False)
+    optimizer = muon(nn.ModuleList([layer]), lr=0.1, matrix_lr=2.0, weight_decay=0.3, momentum=0.8)
+    weight, velocity = layer.weight.detach().clone(), torch.zeros(4, 3)
+    for grad in torch.randn(3, 4, 3):
+        layer.weight.grad = grad
+        optimizer.step()
+        velocity = 0.8 * velocity + grad
+        step = orthogonal((grad + 0.8 * velocity).T[None])[0].T
+        weight = (1 - 0.2 * 0.3) * weight - 0.2 * (4 / 3) ** 0.5 * step
+    torch.testing.assert_close(layer.weight.detach(), weight)
+
+
+def test_a_closure_has_gradients():
+    layer = nn.Linear(2, 2)
+    optimizer, before = muon(layer), layer.weight.detach().clone()
+
+    def closure():
+        loss = layer(torch.ones(1, 2)).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure) is not None and not torch.equal(layer.weight, before)

@@ -1,0 +1,63 @@
+"""What augmentation and disturbance do to pictures, and how often."""
+
+import math
+
+import numpy
+import pytest
+import torch
+import torchvision
+
+from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._disturbed import cluttered, occluded
+
+
+def changed(name, picture, count=200):
+    return torch.stack([augment(picture, [name], numpy.random.default_rng(seed)) for seed in range(count)])
+
+
+def test_turns_are_by_all_angles_alike_and_flips_one_time_in_two():
+    spot = torch.zeros(1, 15, 15)
+    spot[0, 6:9, 11:14] = 1
+    place = changed("turns", spot).flatten(1).argmax(1)
+    angle = torch.atan2(7.0 - place // 15, place % 15 - 7.0)
+    assert angle.histc(4, -math.pi, math.pi).min() > 30
+    flipped = (changed("flips", spot)[:, 0, 7, 2] == 1).float().mean()
+    assert 0.4 < flipped < 0.6
+
+
+def test_crops_shift_rows_and_columns_by_up_to_an_eighth():
+    spot = torch.zeros(1, 16, 24)
+    spot[0, 8, 12] = 1
+    places = {divmod(int(place), 24) for place in changed("crops", spot, 400).flatten(1).argmax(1)}
+    assert places == {(8 + down, 12 + right) for down in range(-2, 3) for right in range(-3, 4)}
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_augmentations_leave_torchs_generator_alone(name):
+    picture, state = torch.rand(3, 8, 8), torch.get_rng_state()
+    augment(picture, [name], numpy.random.default_rng(0))
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_randaugment_is_bilinear(monkeypatch):
+    seen = []
+    theirs = torchvision.transforms.v2.RandAugment
+    monkeypatch.setattr(
+        torchvision.transforms.v2, "RandAugment", lambda **options: seen.append(options) or theirs(**options)
+    )
+    augment(torch.rand(3, 8, 8), ["randaugment"], numpy.random.default_rng(0))
+    assert seen == [{"interpolation": torchvision.transforms.v2.InterpolationMode.BILINEAR}]
+
+
+def test_every_pixel_may_be_missing():
+    result = occluded(torch.ones(600, 1, 12, 10), 4, numpy.random.default_rng(0))
+    assert (result == 0).any(0).all()
+
+
+def test_fragments_are_out_of_the_middle_and_fall_anywhere():
+    """The border of the bright picture, 7 pixels wide, is of another brightness, and never taken."""
+    bright = torch.ones(1, 1, 21, 23)
+    bright[..., 7:-7, 7:-7] = 2
+    result = cluttered(torch.cat((bright, 0 * bright)), 200, numpy.random.default_rng(0))
+    assert cluttered(torch.cat((bright, 0 * bright)), 3, numpy.random.default_rng(0))[1].unique().tolist() == [0, 2]
+    assert (result[1] == 2).float().mean() > 0.9 and result[1, 0, -1].any() and result[1, 0, :, -1].any()

@@ -1,0 +1,25 @@
+"""What a network knows of its pictures."""
+
+import pytest
+
+from gsa.models import PictureFormat
+
+FORMAT = {
+    "data": "shapes", "in_channels": 1, "image_size": 12, "num_classes": 2, "mean": [0.5], "std": [0.2],
+    "classes": ["cat", "dog"],
+}  # fmt: skip
+
+
+def test_classes_keep_their_names_as_long_as_there_are_as_many():
+    known = PictureFormat.of(FORMAT)
+    assert known.with_classes(2).classes == ("cat", "dog") and known.with_classes(3).classes == ("0", "1", "2")
+
+
+@pytest.mark.parametrize("change", [
+    {"std": [0.0]}, {"std": [-1.0]}, {"std": [10**400]}, {"mean": [float("nan")]}, {"mean": [0.5, 0.5]},
+    {"mean": ["0.5"]}, {"image_size": 0}, {"image_size": 8193}, {"in_channels": 0}, {"num_classes": -1},
+    {"classes": ["cat"]}, {"classes": ["cat", 2]}, {"data": 1},
+])  # fmt: skip
+def test_values_that_are_of_no_pictures_are_refused(change):
+    with pytest.raises(ValueError):
+        PictureFormat.of(FORMAT | change)

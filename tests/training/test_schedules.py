@@ -1,0 +1,38 @@
+"""Learning rates over the steps of a run."""
+
+import pytest
+import torch
+from torch import nn
+
+from gsa.training import constant, steps, warmup_cosine
+
+
+def rates(schedule, count, **options):
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=2.0)
+    scheduler, found = schedule(optimizer, count, **options), []
+    for _ in range(count):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return [*found, optimizer.param_groups[0]["lr"]]
+
+
+def test_a_warmup_rises_from_a_hundredth_and_a_cosine_falls_to_zero():
+    found = rates(warmup_cosine, 20, warmup=0.2)
+    assert found[:5] == pytest.approx([0.02, 0.515, 1.01, 1.505, 2.0])
+    assert found[12] == pytest.approx(1.0) and found[20] == pytest.approx(0.0, abs=1e-9)
+    assert found[4:] == sorted(found[4:], reverse=True)
+
+
+def test_steps_are_at_their_shares_and_a_constant_rate_stays():
+    assert rates(steps, 8, at=(0.5, 0.75), factor=0.5) == pytest.approx([2.0] * 4 + [1.0] * 2 + [0.5] * 3)
+    assert rates(constant, 3) == [2.0] * 4
+
+
+@pytest.mark.parametrize("schedule, options, message", [
+    (warmup_cosine, {"warmup": 1.0}, "warmup must be a share"), (steps, {"at": (0.5, 1.0)}, "at must hold shares"),
+    (steps, {"at": (0.0,)}, "at must hold shares"), (steps, {"factor": 0.0}, "factor must be positive"),
+])  # fmt: skip
+def test_shares_out_of_range_are_refused(schedule, options, message):
+    with pytest.raises(ValueError, match=message):
+        rates(schedule, 4, **options)
