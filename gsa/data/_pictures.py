@@ -154,7 +154,8 @@ class PictureDataModule(DescribedData):
 
     def _is_on_gpu(self) -> bool:
         """Whether batches go to a GPU: from pinned memory, so that their copies do not wait for what it is at."""
-        return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+        device = getattr(getattr(self.trainer, "strategy", None), "root_device", None)
+        return device is not None and device.type == "cuda"
 
 
 class NormalisedPictures(Normalisation, Dataset):
