@@ -1,7 +1,6 @@
 """gsa explore"""
 
 import ipaddress
-import os
 import socket
 import sys
 import webbrowser
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from gsa.cli._subject import subject
 from gsa.explore import page
-from gsa.files import write_whole
+from gsa.files import refuse_unwritable, write_whole
 from gsa.groups import Group, group
 from gsa.saved import read
 from gsa.symmetry import LayerReport
@@ -29,9 +28,7 @@ def run(options: Namespace) -> int:
         return _serve(options)
     if options.checkpoint:
         raise ValueError("--checkpoint is of the page that is served, but --save writes one; leave one of them out")
-    folder = options.save.absolute().parent
-    if (options.save.exists() and not options.save.is_file()) or not os.access(folder, os.W_OK):
-        raise ValueError(f"--save must be a file in a folder that can be written, but got {options.save}")
+    refuse_unwritable("--save", options.save)
     reports = _reports(_subjects(options))
     document = page(read("digits_gsa"), read("digits_gsa_z2"), reports=reports).encode()
     write_whole(options.save, document)

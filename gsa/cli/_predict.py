@@ -16,7 +16,7 @@ from torch import Tensor
 from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
-from gsa.files import printable, write_whole
+from gsa.files import printable, refuse_unwritable, write_whole
 from gsa.files.pictures import FORMATS, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
@@ -73,9 +73,7 @@ def _refuse(options: Namespace) -> None:
         if value < 1:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
     if options.csv is not None:
-        folder = options.csv.absolute().parent
-        if (options.csv.exists() and not options.csv.is_file()) or not os.access(folder, os.W_OK):
-            raise ValueError(f"--csv must be a file in a folder that can be written, but got {options.csv}")
+        refuse_unwritable("--csv", options.csv)
 
 
 def _files(places: Sequence[Path]) -> list[Path]:

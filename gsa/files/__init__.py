@@ -5,6 +5,6 @@ Pictures are read by `gsa.files.pictures`, which needs Pillow.
 
 from gsa.files._signed_json import read_signed, signed
 from gsa.files._text import one_line, printable
-from gsa.files._whole import remove_leftovers, write_whole
+from gsa.files._whole import refuse_unwritable, remove_leftovers, write_whole
 
-__all__ = ["one_line", "printable", "read_signed", "remove_leftovers", "signed", "write_whole"]
+__all__ = ["one_line", "printable", "read_signed", "refuse_unwritable", "remove_leftovers", "signed", "write_whole"]

@@ -6,7 +6,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["remove_leftovers", "write_whole"]
+__all__ = ["refuse_unwritable", "remove_leftovers", "write_whole"]
 
 
 def write_whole(path: str | os.PathLike, content: bytes) -> None:
@@ -33,6 +33,16 @@ def write_whole(path: str | os.PathLike, content: bytes) -> None:
     finally:
         with suppress(OSError):  # which would hide what has gone wrong
             part.unlink()
+
+
+def refuse_unwritable(what: str, path: Path) -> None:
+    """Before the work whose results `write_whole` is to write there.
+
+    Raises:
+        ValueError: a folder or a device, or a folder that is not there or cannot be written.
+    """
+    if (path.exists() and not path.is_file()) or not os.access(path.absolute().parent, os.W_OK):
+        raise ValueError(f"{what} must be a file in a folder that can be written, but got {path}")
 
 
 def remove_leftovers(folder: Path) -> None:
