@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import another, evaluating, refuse_silence
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._silence import another, refuse_silence
 
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
 

@@ -1,6 +1,6 @@
 """Measure how far a map is from commuting with a symmetry."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -8,13 +8,12 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
+from gsa.symmetry._silence import refuse_silence
 
 __all__ = [
-    "another",
     "equivariance_error",
     "evaluating",
     "permutation_error",
-    "refuse_silence",
     "relative_error",
     "translation_error",
 ]
@@ -117,27 +116,6 @@ def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None
     actual, expected = actual.double(), expected.double()
     scale = (expected.norm() if scale is None else scale.double()).clamp_min(torch.finfo(torch.float64).tiny)
     return ((actual - expected).norm() / scale).item()
-
-
-def refuse_silence(module: Callable, x: Tensor, output: Tensor, errors: Iterable[float]) -> None:
-    """Refuse to judge a map by errors of nothing but zeros where it returns the same of any input, which has no errors.
-
-    Raises:
-        ValueError: such a map.
-    """
-    if any(errors) or not x.is_floating_point():
-        return
-    if torch.equal(module(another(x)), output):
-        name = type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
-        raise ValueError(
-            f"{name} returns the same whatever it is given, which says nothing of a symmetry: is the input "
-            f"{list(x.shape)} empty, or are its last weights still zero, as those of torchvision's transformers are?"
-        )
-
-
-def another(x: Tensor) -> Tensor:
-    """Random numbers in the place of some input, by a seed that nobody else has."""
-    return torch.rand(x.shape, generator=torch.Generator().manual_seed(0x5EED)).to(x)
 
 
 def _moved(output: Tensor, group: Group, element: int) -> Tensor:

@@ -2,9 +2,9 @@
 
 import copy
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import numpy
 import torch
 from torch import Tensor, nn
 
@@ -74,7 +74,7 @@ def equal_units_errors(
         spreads.append(unit_spread(trained))
     with torch.no_grad(), evaluating(trained):
         output = trained(x)
-        errors |= {"units": _largest(spreads), "one unit": relative_error(_one_unit(trained, x), output)}
+        errors |= {"units": float(numpy.max(spreads)), "one unit": relative_error(_one_unit(trained, x), output)}
     return errors | {"moved": relative_error(flat(trained.parameters()), before)}
 
 
@@ -86,12 +86,7 @@ def _largest_spread(mlp: nn.Sequential, tensors: Mapping[str, Tensor]) -> float:
         if (bias := tensors.get(f"{layer}.bias")) is not None:
             entering = torch.cat((entering, bias.detach()[:, None]), dim=1)
         spreads += [_spread(entering), _spread(tensors[f"{behind}.weight"].detach().T)]
-    return _largest(spreads)
-
-
-def _largest(spreads: Sequence[float]) -> float:
-    """NaN where one is, which `max` may pass over."""
-    return max(spreads, key=lambda spread: math.inf if math.isnan(spread) else spread)
+    return float(numpy.max(spreads))  # NaN where one is
 
 
 def _spread(rows: Tensor) -> float:

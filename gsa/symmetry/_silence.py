@@ -1,0 +1,29 @@
+"""Maps that return the same of any input commute with everything, and say nothing of a symmetry."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["another", "refuse_silence"]
+
+
+def refuse_silence(module: Callable, x: Tensor, output: Tensor, errors: Iterable[float]) -> None:
+    """Refuse to judge a map by errors of nothing but zeros where it returns the same of any input, which has no errors.
+
+    Raises:
+        ValueError: such a map.
+    """
+    if any(errors) or not x.is_floating_point():
+        return
+    if torch.equal(module(another(x)), output):
+        name = type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
+        raise ValueError(
+            f"{name} returns the same whatever it is given, which says nothing of a symmetry: is the input "
+            f"{list(x.shape)} empty, or are its last weights still zero, as those of torchvision's transformers are?"
+        )
+
+
+def another(x: Tensor) -> Tensor:
+    """Random numbers in the place of some input, by a seed that nobody else has."""
+    return torch.rand(x.shape, generator=torch.Generator().manual_seed(0x5EED)).to(x)
