@@ -94,6 +94,44 @@ def reads_of_several_pixels(listing: Listing) -> list[str]:
     return [code for code in codes if code.endswith((".64", ".128"))]
 
 
+@pytest.mark.parametrize("poses", ["regular", pytest.param("summed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", KERNELS)
+def test_where_a_slice_begins_is_told_in_64_bits(name, poses):
+    """Features of more than 2³¹ numbers: R16 at 224 pixels has them from a batch of 19."""
+    wide, narrow = places_of_slices(compiled(name, meta_call(poses, "fp32", 10)).asm["ttir"])
+    assert wide and not narrow
+
+
+@triton.jit
+def in_32_bits(query, query_batch, heads):
+    slice_ = triton.language.program_id(0) // 7
+    triton.language.store(query + slice_ // heads * query_batch, 0.0)
+
+
+def test_planted_a_slice_whose_place_is_told_in_32_bits():
+    types = {"query": "*fp32", "query_batch": "i32", "heads": "i32"}
+    source = triton.compiler.ASTSource(in_32_bits, types)
+    target = triton.backends.compiler.GPUTarget("cuda", 90, 32)
+    wide, narrow = places_of_slices(triton.compile(source, target=target).asm["ttir"])
+    assert narrow and not wide
+
+
+def places_of_slices(program: str) -> tuple[list[str], list[str]]:
+    """Where what is computed of a slice's number becomes 64 bits wide, and where it moves a pointer before that."""
+    operations = re.findall(r"(%\w+) = ([\w.]+) (.*?) : ", program)
+    program_id = next(result for result, operation, _ in operations if operation == "tt.get_program_id")
+    numbers, wide, narrow = set(), [], []
+    for result, operation, operands in operations:
+        used = set(re.findall(r"%\w+", operands))
+        if operation == "arith.divsi" and program_id in used:
+            numbers.add(result)
+        elif numbers & used and operation in ("arith.divsi", "arith.remsi", "arith.muli", "arith.addi"):
+            numbers.add(result)
+        elif numbers & used:
+            {"arith.extsi": wide, "tt.addptr": narrow}.get(operation, []).append(result)
+    return wide, narrow
+
+
 # Instructions of a warp for one pair of poses at one relative position of 32 pixels, dropout included, when written.
 PAIR = {
     ("regular", "forward"): 70, ("regular", "queries_backward"): 123,
