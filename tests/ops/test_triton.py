@@ -123,9 +123,8 @@ def places_of_slices(program: str) -> tuple[list[str], list[str]]:
     numbers, wide, narrow = set(), [], []
     for result, operation, operands in operations:
         used = set(re.findall(r"%\w+", operands))
-        if operation == "arith.divsi" and program_id in used:
-            numbers.add(result)
-        elif numbers & used and operation in ("arith.divsi", "arith.remsi", "arith.muli", "arith.addi"):
+        is_number = operation in ("arith.divsi", "arith.remsi", "arith.muli", "arith.addi")
+        if (operation == "arith.divsi" and program_id in used) or (is_number and numbers & used):
             numbers.add(result)
         elif numbers & used:
             {"arith.extsi": wide, "tt.addptr": narrow}.get(operation, []).append(result)
