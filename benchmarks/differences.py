@@ -117,6 +117,10 @@ def measure(seeds: int) -> str:
                 quarter = equivariance_error(network, x, "R4")[1]
                 errors.setdefault(f"{name}, as published", []).append(quarter)
                 errors.setdefault(f"{name}, {title}", []).append(equivariance_error(other, x, "R4")[1])
+            if take_back is last_pool:  # and the pool without the group term
+                corrected(network)
+                pool_alone = equivariance_error(network, x, "R4")[1]
+                errors.setdefault(f"{name}, as published but for the group term", []).append(pool_alone)
         lines.append(f"| {title} | `{name}` | {min(changes):.1e} to {max(changes):.1e} |")
         print(lines[-1], flush=True)
     lines += ["", "| network | change of the logits under a quarter turn |", "|---|---|"]
