@@ -7,19 +7,13 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from gsa._tables import WithTables
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
-__all__ = ["FORMS", "AdditiveEncoding", "Encoded", "Encoding", "on_default_device", "without_autocast"]
+__all__ = ["FORMS", "AdditiveEncoding", "Encoded", "Encoding", "without_autocast"]
 
 FORMS = ("lifting", "regular", "summed")
-
-
-def on_default_device(table: Tensor) -> Tensor:
-    """A table of the group where parameters that are made now lie; on the device "meta", from which no file brings it
-    back, it keeps its values."""
-    device = torch.empty(0).device
-    return table if device.type == "meta" else table.to(device)
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
@@ -43,7 +37,7 @@ class Encoded(NamedTuple):
     pose: Tensor
 
 
-class Encoding(nn.Module):
+class Encoding(WithTables):
     """Turns queries, keys and values into what the attention op needs, for every output pose.
 
     The base class contributes nothing: every key looks alike wherever it stands. A kind of encoding declares what it
@@ -85,10 +79,8 @@ class Encoding(nn.Module):
     def __init__(self, group: Group, head_dim: int, lifting: bool | None = None) -> None:
         super().__init__()
         self.group, self.head_dim, self.lifting = group, head_dim, lifting
-        relative = group.product[group.inverse]  # h⁻¹h̃
-        self.register_buffer("relative_pose", on_default_device(relative), persistent=False)
-        inverse_matrices = group.matrices[group.inverse].to(torch.get_default_dtype())
-        self.register_buffer("inverse_matrices", on_default_device(inverse_matrices), persistent=False)
+        self.keep_table("relative_pose", group.product[group.inverse])  # h⁻¹h̃
+        self.keep_table("inverse_matrices", group.matrices[group.inverse])
 
     @property
     def key_dim(self) -> int:
@@ -166,7 +158,7 @@ class Encoding(nn.Module):
 
     def _acted(self, offsets: Tensor) -> Tensor:
         """h⁻¹u for every pose h and every offset u: [..., 2] -> [|H|, ..., 2]."""
-        turned = offsets.reshape(-1, 2) @ self.inverse_matrices.to(offsets.dtype).mT
+        turned = offsets.reshape(-1, 2) @ self.inverse_matrices.to(offsets).mT
         return turned.view(-1, *offsets.shape)
 
     def _phases(self, neighbourhood: Neighbourhood, height: int, width: int, frequencies: Tensor) -> Tensor:
@@ -174,14 +166,6 @@ class Encoding(nn.Module):
         precise = frequencies.to(torch.promote_types(frequencies.dtype, torch.float32))
         with without_autocast(frequencies.device):
             return self._acted(neighbourhood.positions(height, width, like=precise)) @ precise.T
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Every cast or move rebuilds the group's tables, so that no precision is lost for good."""
-        super()._apply(fn, recurse)
-        group = self.group
-        self.relative_pose = group.product[group.inverse].to(self.relative_pose)
-        self.inverse_matrices = group.matrices[group.inverse].to(self.inverse_matrices)
-        return self
 
     def extra_repr(self) -> str:
         return f"{self.group.name}, head_dim={self.head_dim}"
@@ -221,12 +205,14 @@ class AdditiveEncoding(Encoding):
     def pose_seen_by(self, h: int) -> Tensor:
         """ρ_H(ĥ⁻¹h̃h), the group term as it was published, which is not equivariant: [query poses, key poses, d]."""
         assert self.pose_vectors is not None
-        return self._padded(self.pose_vectors[self.group.product[:, h].to(self.relative_pose)[self.relative_pose]])
+        return self._padded(
+            self.pose_vectors[self.group.product[:, h].to(self.relative_pose.device)[self.relative_pose]]
+        )
 
     def _padded(self, vectors: Tensor) -> Tensor:
         return nn.functional.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
         height, width = query.shape[-3:-1]
-        spatial = self.spatial(neighbourhood.offsets(height, width, like=self.inverse_matrices))
+        spatial = self.spatial(neighbourhood.offsets(height, width, like=self.inverse_matrices.to(query.device)))
         return Encoded(query, key, value, spatial, self.pose(query.shape[2], key.shape[2], spatial))

@@ -1,14 +1,13 @@
 """Heads that start at offsets and poses: a Gaussian around a place, a preference among poses."""
 
 import math
-from collections.abc import Callable
 from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from gsa.encodings._encoding import Encoded, Encoding, on_default_device, without_autocast
+from gsa.encodings._encoding import Encoded, Encoding, without_autocast
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
@@ -67,8 +66,7 @@ class QuadraticEncoding(Encoding):
             )
         self.num_heads = num_heads
         vectors = _pose_vectors(group)[:, : 0 if lifting else None]
-        vectors = on_default_device(vectors.to(torch.get_default_dtype()))
-        self.register_buffer("pose_vectors", vectors, persistent=False)
+        self.keep_table("pose_vectors", vectors)
         self.position_dim = 3 + vectors.shape[1]
         self.start = (neighbourhood, start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
@@ -114,7 +112,8 @@ class QuadraticEncoding(Encoding):
     def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         precise = torch.promote_types(self.offset.dtype, torch.float32)  # the sums cancel
         with without_autocast(self.offset.device):
-            offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices)).to(precise)
+            like = self.inverse_matrices.to(self.offset.device)
+            offsets = self._acted(neighbourhood.pixels(height, width, like)).to(precise)
             distance = offsets - self.offset.to(precise).view(-1, 1, 1, 1, 2)  # [E, |H|, U, V, 2]
             spatial = -self.sharpness.to(precise).view(-1, 1, 1, 1) * distance.square().sum(-1)
             if not self.preference.numel():  # one key pose; an empty sum gives it a gradient, which DDP waits for
@@ -143,19 +142,14 @@ class QuadraticEncoding(Encoding):
 
     def _places(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         """ρ_x = (2u, −|u|²) at u = h⁻¹(j − i) in pixels: [|H|, U, V, 3]."""
-        offsets = self._acted(neighbourhood.pixels(height, width, like=self.inverse_matrices))
+        like = self.inverse_matrices.to(self.offset.device)
+        offsets = self._acted(neighbourhood.pixels(height, width, like))
         return torch.cat((2 * offsets, -offsets.square().sum(-1, keepdim=True)), dim=-1)
 
     def _poses(self, query_poses: int) -> Tensor:
         """ρ_H = p(h⁻¹h̃): [query poses, key poses, n]; of one key pose in a lifting layer, where n = 0."""
-        if self.lifting:
-            return self.pose_vectors.new_zeros(query_poses, 1, 0)
-        return self.pose_vectors[self.relative_pose]
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        super()._apply(fn, recurse)
-        self.pose_vectors = _pose_vectors(self.group)[:, : self.pose_vectors.shape[1]].to(self.pose_vectors)
-        return self
+        vectors = self.pose_vectors.to(self.offset.device)
+        return vectors.new_zeros(query_poses, 1, 0) if self.lifting else vectors[self.relative_pose]
 
 
 def _pose_vectors(group: Group) -> Tensor:

@@ -63,7 +63,7 @@ def use_pose_index(network: nn.Module, index: str) -> None:
         layer.use_pose_index(index)
     if index == "published" and layers and layers[0].group.order > 1:
         warnings.warn(
-            f"with pose_index='published' this network is not equivariant to {layers[0].group.name}: a quarter turn of a "
-            "digit changes the logits of rotmnist_r4_sa by 0.2 to 0.6 % as it starts (docs/published.md)",
+            f"with pose_index='published' this network is not equivariant to {layers[0].group.name}: a quarter turn of "
+            "a digit changes the logits of rotmnist_r4_sa by 0.2 to 0.6 % as it starts (docs/published.md)",
             stacklevel=3,
         )

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Callable
-from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa import groups
+from gsa._tables import WithTables
 from gsa.groups import Group
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 
 __all__ = ["AttentiveConvolution", "FeatureAttention"]
 
 
-class AttentiveConvolution(nn.Module):
+class AttentiveConvolution(WithTables):
     """Group convolution with attention on its summands (α): over channels and poses, and over positions.
 
         f(i, h, c, m) = Σ_u W(c, h⁻¹ m, h⁻¹ u) x(c, i + u, m)           for each output channel on its own
@@ -64,7 +64,7 @@ class AttentiveConvolution(nn.Module):
         self.first = nn.Parameter(torch.empty(out_channels, hidden, in_channels, poses))
         self.second = nn.Parameter(torch.empty(out_channels, in_channels, hidden, poses))
         self.spatial = kind(self.group, 2, out_channels, attention_size, bias=False)
-        self.register_buffer("relative", self._relative_poses(), persistent=False)
+        self.keep_table("relative", self._relative_poses())
         for weight, inputs in ((self.first, in_channels), (self.second, hidden)):
             nn.init.uniform_(weight, -1 / math.sqrt(inputs), 1 / math.sqrt(inputs))
 
@@ -80,13 +80,6 @@ class AttentiveConvolution(nn.Module):
         """Pose h⁻¹ m of every output pose h and input pose m; images have the one."""
         relative = self.group.product[self.group.inverse]
         return torch.zeros_like(relative[:, :1]) if self.convolution.in_poses == 1 else relative
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Every move makes the table anew, for `to_empty` does not copy it."""
-        super()._apply(fn, recurse)
-        device = self.relative.device
-        self.relative = self._relative_poses().to("cpu" if device.type == "meta" else device)
-        return self
 
     def _summands(self, x: Tensor) -> Tensor:
         """f: [B, C, M, H, W] → [B, C, M, C′, |H|, H′, W′]."""

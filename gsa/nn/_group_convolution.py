@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Callable
-from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa import groups
+from gsa._tables import WithTables
 from gsa.groups import Group
 
 __all__ = ["GroupConvolution", "LiftingConvolution"]
 
 
-class _Convolution(nn.Module):
+class _Convolution(WithTables):
     """Filters of [C′, C, M, k, k] numbers, M = 1 for images and |H| for features, and their |H| moved copies."""
 
     lifting: bool
@@ -49,7 +49,7 @@ class _Convolution(nn.Module):
         self.padding, self.dilation = padding, dilation
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels, self.in_poses, kernel_size, kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.register_buffer("moved", self._table(self.weight.device), persistent=False)
+        self.keep_table("moved", _moved_entries(self.group, self.in_poses, kernel_size))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -79,16 +79,6 @@ class _Convolution(nn.Module):
         bias = None if self.bias is None else self.bias.repeat_interleave(self.group.order)
         y = F.conv2d(x.flatten(1, -3), filters, bias, padding=self.padding, dilation=self.dilation)
         return y.unflatten(1, (self.out_channels, self.group.order))
-
-    def _table(self, device: torch.device) -> Tensor:
-        moved = _moved_entries(self.group, self.in_poses, self.kernel_size)
-        return moved if device.type == "meta" else moved.to(device)  # no file brings it along
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Every move makes the table anew, for `to_empty` does not copy it."""
-        super()._apply(fn, recurse)
-        self.moved = self._table(self.moved.device)
-        return self
 
     def extra_repr(self) -> str:
         return (
