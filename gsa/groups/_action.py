@@ -28,9 +28,16 @@ def act_on_plane(x: Tensor, matrix: Tensor) -> Tensor:
     Returns:
         [..., H, W]; [..., W, H] when the matrix swaps the axes (odd quarter turns). On-grid matrices permute
         pixels and keep every value; others are sampled bilinearly with zeros outside the picture.
+
+    Raises:
+        ValueError: whole numbers that would have to be sampled.
     """
     if is_on_grid(matrix):
         return _permute_pixels(x, matrix)
+    if x.is_complex():
+        return torch.complex(act_on_plane(x.real, matrix), act_on_plane(x.imag, matrix))
+    if not x.is_floating_point():
+        raise ValueError(f"what is sampled between its pixels must be of a floating dtype, but got {x.dtype}")
     planes = x.reshape(1, -1, *x.shape[-2:])
     return sample_bilinearly(planes, matrix[None].to(x.device)).reshape(x.shape)
 

@@ -117,7 +117,9 @@ class Group:
         return index
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and other.name == self.name
+        if not isinstance(other, Group):
+            return False
+        return other is self or (other.name == self.name and torch.equal(other.matrices, self.matrices))
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa import groups
+from gsa._checks import check_positive
 from gsa._tables import WithTables
 from gsa.groups import Group
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
@@ -176,7 +177,6 @@ def _over_pixels(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_attention(hidden: int, attention_size: int) -> None:
-    if hidden < 1:
-        raise ValueError(f"hidden must be positive, but got {hidden}")
-    if attention_size < 1 or attention_size % 2 == 0:
+    check_positive(hidden=hidden, attention_size=attention_size)
+    if attention_size % 2 == 0:
         raise ValueError(f"attention_size must be odd, but got {attention_size}")

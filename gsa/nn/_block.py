@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from gsa._checks import is_count
 from gsa.groups import Group
 from gsa.nn._crop import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
@@ -50,8 +51,8 @@ class AttentionBlock(nn.Module):
         norm: str = "sample",
     ) -> None:
         super().__init__()
-        if crop < 0:
-            raise ValueError(f"a crop must not be negative, but got {crop} pixels")
+        if not is_count(crop):
+            raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
         self.crop = crop
         self.attention = nn.Sequential(
             make_norm(norm, in_channels),

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa import groups
+from gsa._checks import check_positive, is_count
 from gsa._tables import WithTables
 from gsa.groups import Group
 
@@ -38,12 +39,9 @@ class _Convolution(WithTables):
                 "group convolutions move their filters by permuting pixels, so every element must map the grid to "
                 f"itself: expected Z2, R2, R4 or one of these with M, but got {self.group.name}"
             )
-        sizes = {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": kernel_size}
-        for name, size in (sizes | {"dilation": dilation}).items():
-            if size < 1:
-                raise ValueError(f"{name} must be positive, but got {size}")
-        if padding < 0:
-            raise ValueError(f"padding must not be negative, but got {padding}")
+        check_positive(in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size, dilation=dilation)
+        if not is_count(padding):
+            raise ValueError(f"padding must be a number of pixels, 0 or more, but got {padding!r}")
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
         self.in_poses = 1 if self.lifting else self.group.order
         self.padding, self.dilation = padding, dilation

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gsa._checks import check_choice, check_positive
+
 __all__ = ["SpatialPool", "nearest_sizes"]
 
 
@@ -35,13 +37,11 @@ class SpatialPool(nn.Module):
         self, kernel: int = 2, stride: int | None = None, kind: str = "max", on_inexact: str = "raise"
     ) -> None:
         super().__init__()
-        if kind not in ("max", "average"):
-            raise ValueError(f"kind must be 'max' or 'average', but got {kind!r}")
-        if on_inexact not in ("raise", "warn", "allow"):
-            raise ValueError(f"on_inexact must be 'raise', 'warn' or 'allow', but got {on_inexact!r}")
-        if kernel < 1 or (stride is not None and stride < 1):
-            raise ValueError(f"kernel and stride must be positive, but got {kernel} and {stride}")
-        self.kernel, self.stride = kernel, stride or kernel
+        stride = kernel if stride is None else stride
+        check_choice(("max", "average"), kind=kind)
+        check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
+        check_positive(kernel=kernel, stride=stride)
+        self.kernel, self.stride = kernel, stride
         self.kind, self.on_inexact = kind, on_inexact
         self._warned: set[tuple[int, int]] = set()
 

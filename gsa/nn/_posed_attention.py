@@ -10,7 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
-from gsa._checks import check_positive
+from gsa._checks import check_positive, is_count
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.groups import Group
 
@@ -62,8 +62,8 @@ class PosedAttention(nn.Module):
         self.neighbourhood = Neighbourhood(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
-        if crop < 0:
-            raise ValueError(f"a crop must not be negative, but got {crop} pixels")
+        if not is_count(crop):
+            raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
         self.group, self.stride, self.crop = groups.group(group), stride, crop
         self.in_channels, self.out_channels = in_channels, out_channels
         self.encoding = QuadraticEncoding(
@@ -155,7 +155,7 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
     places = [
         (name, module)
         for name, module in model.named_modules(remove_duplicate=False)
-        if isinstance(module, _ConvNd) and max(module.kernel_size) > 1
+        if isinstance(module, _ConvNd) and not _is_pointwise(module)
     ]
     owners: dict[int, set[nn.Module]] = {}
     for module in model.modules():
@@ -177,10 +177,18 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
     return model
 
 
+def _is_pointwise(convolution: _ConvNd) -> bool:
+    """Whether it looks at one pixel, and does alike in both directions."""
+    sizes = (convolution.kernel_size, convolution.stride, convolution.padding, convolution.output_padding)
+    alike = all(isinstance(size, str) or len(set(size)) == 1 for size in sizes)
+    return max(convolution.kernel_size) == 1 and alike and not any(convolution.output_padding)
+
+
 def _is_plain(convolution: nn.Conv2d) -> bool:
     """Whether it has no weights that are made of others, and nothing else hangs on it."""
     made = is_parametrized(convolution) or not isinstance(convolution._parameters.get("weight"), nn.Parameter)
-    return not (made or convolution._forward_pre_hooks or convolution._forward_hooks or convolution._backward_hooks)
+    hooks = (getattr(convolution, f"_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward"))
+    return not (made or any(hooks))
 
 
 def _single(convolution: nn.Conv2d, name: str) -> int:

@@ -44,7 +44,7 @@ def attend_by_position(
     Raises:
         ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
-    _check(features, scores, window, value, out, crop)
+    _check(features, scores, window, value, out, crop, stride)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
     maps = out if value is None else (out.transpose(0, 1) @ value).transpose(0, 1)
@@ -63,7 +63,9 @@ def attend_by_position(
     return _joined(result, dim=-2).unflatten(1, (-1, poses))
 
 
-def _check(features: Tensor, scores: Tensor, window: Tensor, value: Tensor | None, out: Tensor, crop: int) -> None:
+def _check(
+    features: Tensor, scores: Tensor, window: Tensor, value: Tensor | None, out: Tensor, crop: int, stride: int
+) -> None:
     heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
     if features.ndim != 5 or features.shape[2] != key_poses:
         raise ValueError(f"features must be [B, C, {key_poses}, H, W] here, but got the shape {list(features.shape)}")
@@ -80,6 +82,8 @@ def _check(features: Tensor, scores: Tensor, window: Tensor, value: Tensor | Non
     height, width = features.shape[-2:]
     if crop < 0 or min(height, width) <= 2 * crop:
         raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")
+    if stride < 1:
+        raise ValueError(f"stride must be positive, but got {stride}")
 
 
 def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice, int]]:

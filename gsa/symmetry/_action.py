@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.symmetry._measure import relative_error
+from gsa.symmetry._measure import norm, relative_error
 
 __all__ = ["Action", "GroupAction", "action", "on_plane"]
 
@@ -56,7 +56,7 @@ class Action(ABC):
         if any(output is None for output in compared):
             return None
         found, expected, before = (output for output in compared if output is not None)
-        return relative_error(found, expected, before.double().norm().clamp_min(floor))
+        return relative_error(found, expected, norm(before).clamp_min(floor))
 
 
 class GroupAction(Action):

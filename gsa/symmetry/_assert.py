@@ -61,12 +61,17 @@ def assert_equivariant(
     Raises:
         AssertionError: an exact element beyond the tolerance, with the whole report.
         ValueError: an output that is neither invariant, nor an image, nor a feature of the group, or that does not
-            depend on the input.
+            depend on the input; a group of which only the identity is exact.
     """
     if tolerance is None and x.dtype not in TOLERANCES:
         raise ValueError(f"x must be of a floating dtype ({', '.join(map(str, TOLERANCES))}), but got {x.dtype}")
     tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
     group = groups.group(group)
+    if len(group.grid_elements) == 1:
+        raise ValueError(
+            f"of {group.name} only the identity is exact on the grid, which nothing can break: `translation_error` "
+            "measures translations, `equivariance_error` elements between the pixels"
+        )
     errors = equivariance_error(module, x, group)
     exact = {g: errors[g] for g in group.grid_elements}
     sampled = {g: error for g, error in errors.items() if g not in exact}

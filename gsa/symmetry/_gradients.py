@@ -10,7 +10,7 @@ from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._layers import outputs_of
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._measure import evaluating, norm, relative_error
 
 __all__ = ["THE_INPUT", "gradient_errors"]
 
@@ -65,7 +65,7 @@ def gradient_errors(
             after = _gradients(module, symmetry.act(x, element), direction, right)
             for name, gradient in before.items():
                 if name in weights:
-                    scale = gradient.double().norm().clamp_min(of_weights)
+                    scale = norm(gradient).clamp_min(of_weights)
                     found[name][element] = relative_error(after[name], gradient, scale)
                 else:
                     error = symmetry.error(after[name], gradient, element, x.shape, of_others)
@@ -76,7 +76,7 @@ def gradient_errors(
 
 def _floor(gradients: Iterable[Tensor]) -> float:
     """What a gradient counts as zero beside."""
-    return max((torch.finfo(g.dtype).eps ** 0.5 * g.double().norm().item() for g in gradients), default=0.0)
+    return max((torch.finfo(g.dtype).eps ** 0.5 * norm(g).item() for g in gradients), default=0.0)
 
 
 def _gradients(module: nn.Module, x: Tensor, v: Tensor, right: Mapping[str, Tensor | None]) -> dict[str, Tensor]:

@@ -144,7 +144,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
             f"{whole} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens; but it "
             f"returns {received} for the input {list(x.shape)}"
         )
-    refuse_silence(module, x, result, [])
+    refuse_silence(lambda other: tensor_of(module(other)), x, result, [], whole)
     _leave_out_tables(module, another(x), outputs)
     return outputs | {whole: result}
 
@@ -158,7 +158,8 @@ def name_of_whole(module: nn.Module) -> str:
 def _run(module: nn.Module, x: Tensor) -> Tensor | None:
     """The first tensor that comes of it; of another dtype than the weights it may be that nothing can."""
     try:
-        return tensor_of(module(x.clone()))
+        output = tensor_of(module(x.clone()))
+        return None if output is None else output.clone()
     except RuntimeError as error:
         weights = next((p.dtype for p in module.parameters() if p.is_floating_point()), x.dtype)
         if x.dtype == weights:

@@ -8,11 +8,14 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
+from gsa.symmetry._orders import check_order
 from gsa.symmetry._silence import refuse_silence
 
 __all__ = [
+    "check_shift",
     "equivariance_error",
     "evaluating",
+    "norm",
     "permutation_error",
     "relative_error",
     "translation_error",
@@ -37,18 +40,18 @@ def equivariance_error(module: Callable[[Tensor], Tensor], x: Tensor, group: Gro
         the module alone; for the others it includes what sampling the picture loses.
 
     Raises:
-        ValueError: an output of another shape, or one that does not depend on the input.
+        ValueError: an output of another shape, one that does not depend on the input, or no tensor.
     """
     group = groups.group(group)
     with torch.no_grad(), evaluating(module):
-        expected = module(x.clone())  # it may work in place
+        run = _runner(module)
+        expected = run(x)
         _check_output(expected, group)
-        scale = expected.double().norm()  # moving an image between its pixels makes it smoother, and its norm smaller
+        scale = norm(expected)  # moving an image between its pixels makes it smoother, and its norm smaller
         errors = {
-            g: relative_error(module(group.act(x.clone(), g)), _moved(expected, group, g), scale)
-            for g in range(group.order)
+            g: relative_error(run(group.act(x, g)), _moved(expected, group, g), scale) for g in range(group.order)
         }
-        refuse_silence(module, x, expected, errors.values())
+        refuse_silence(run, x, expected, errors.values(), _name(module))
         return errors
 
 
@@ -67,25 +70,23 @@ def translation_error(
         margin: at least the shift and the reach of Φ, or the border is seen.
 
     Raises:
-        ValueError: the margin leaves nothing, the output has another size, or it does not depend on the input.
+        ValueError: the margin leaves nothing, the shift moves nothing, the output is no tensor, has another size, or
+            does not depend on the input.
     """
     shift = (shift, shift) if isinstance(shift, int) else shift
     height, width = x.shape[-2:]
     if 2 * margin >= min(height, width) or margin < 0:
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
+    check_shift(shift, x)
     with torch.no_grad(), evaluating(module):
-        expected, moved = module(x.clone()), module(torch.roll(x, shift, (-2, -1)))
-        refuse_silence(module, x, expected, [(moved - expected).abs().sum().item()])
+        run = _runner(module)
+        expected, moved = run(x), run(torch.roll(x, shift, (-2, -1)))
+        refuse_silence(run, x, expected, [relative_error(moved, expected)], _name(module))
     if expected.ndim == 2:
         return relative_error(moved, expected)
-    if expected.shape[-2:] != x.shape[-2:]:
-        raise ValueError(
-            f"the output must keep the {height}×{width} pixels of the input, but is {list(expected.shape)}"
-        )
+    _check_pixels(expected, x)
     inside = (..., slice(margin, height - margin), slice(margin, width - margin))
-    return relative_error(
-        moved[inside], torch.roll(expected, shift, (-2, -1))[inside], expected[inside].double().norm()
-    )
+    return relative_error(moved[inside], torch.roll(expected, shift, (-2, -1))[inside], norm(expected[inside]))
 
 
 def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation: Tensor) -> float:
@@ -97,25 +98,76 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
         permutation: int64 [H·W].
 
     Raises:
-        ValueError: an output that does not depend on the input.
+        ValueError: no permutation of the pixels; an output that is no tensor, has other pixels, or does not depend on
+            the input.
     """
+    check_order(permutation, x.shape[-2] * x.shape[-1])
 
     def permuted(t: Tensor) -> Tensor:
         return t.flatten(-2)[..., permutation].view_as(t)
 
     with torch.no_grad(), evaluating(module):
-        expected, moved = module(x.clone()), module(permuted(x))
-        refuse_silence(module, x, expected, [(moved - expected).abs().sum().item()])
-    return relative_error(moved, expected if expected.ndim == 2 else permuted(expected))
+        run = _runner(module)
+        expected, moved = run(x), run(permuted(x))
+        refuse_silence(run, x, expected, [relative_error(moved, expected)], _name(module))
+    if expected.ndim == 2:
+        return relative_error(moved, expected)
+    _check_pixels(expected, x)
+    return relative_error(moved, permuted(expected))
 
 
 def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
     """‖actual − expected‖ / scale, in float64; the scale is ‖expected‖ unless another is given."""
     if actual.shape != expected.shape:
         raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
-    actual, expected = actual.double(), expected.double()
-    scale = (expected.norm() if scale is None else scale.double()).clamp_min(torch.finfo(torch.float64).tiny)
-    return ((actual - expected).norm() / scale).item()
+    scale = norm(expected) if scale is None else scale.double()
+    return (norm(_precise(actual) - _precise(expected)) / scale.clamp_min(torch.finfo(torch.float64).tiny)).item()
+
+
+def norm(x: Tensor) -> Tensor:
+    """‖x‖ in float64, of numbers so small or large, too, that their squares are not to be told."""
+    x = _precise(x)
+    largest = x.abs().max() if x.numel() else x.new_zeros(())
+    return largest * (x / largest).norm() if 0 < largest < torch.inf else x.norm()
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.to(torch.complex128) if x.is_complex() else x.double()
+
+
+def check_shift(shift: tuple[int, int], x: Tensor) -> None:
+    """Refuse a shift that moves nothing.
+
+    Raises:
+        ValueError: it is nothing, or whole sides of the picture.
+    """
+    if all(step % side == 0 for step, side in zip(shift, x.shape[-2:], strict=True)):
+        raise ValueError(f"a shift by {shift} pixels moves nothing of a {x.shape[-2]}×{x.shape[-1]} picture")
+
+
+def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The module for inputs that it may change and outputs that it may use again, as long as they are tensors."""
+
+    def run(x: Tensor) -> Tensor:
+        output = module(x.clone())
+        if not isinstance(output, Tensor):
+            raise ValueError(
+                f"{_name(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
+                "that returns what is to be judged, such as lambda x: network(x)['out']"
+            )
+        return output.clone() if output.is_floating_point() or output.is_complex() else output.double()
+
+    return run
+
+
+def _name(module: Callable) -> str:
+    return type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
+
+
+def _check_pixels(output: Tensor, x: Tensor) -> None:
+    if output.shape[-2:] != x.shape[-2:]:
+        height, width = x.shape[-2:]
+        raise ValueError(f"the output must keep the {height}×{width} pixels of the input, but is {list(output.shape)}")
 
 
 def _moved(output: Tensor, group: Group, element: int) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from gsa.symmetry._action import Action
+from gsa.symmetry._orders import check_order
 
 __all__ = ["FeaturePermutations", "TokenPermutations"]
 
@@ -19,11 +20,7 @@ class _Permutations(Action):
             raise ValueError("expected at least one order")
         self.orders = [torch.as_tensor(order) for order in orders]
         for order in self.orders:
-            if order.ndim != 1 or not torch.equal(order.sort().values, torch.arange(len(order))):
-                raise ValueError(
-                    "every order is an argument of its own and holds each of 0 to n − 1 once, as in "
-                    f"{type(self).__name__}([1, 0], [0, 1]), but got {order.tolist()}"
-                )
+            check_order(order)
         if len({len(order) for order in self.orders}) != 1:
             raise ValueError(f"expected orders of one length, but got {[len(order) for order in self.orders]}")
         self.elements = [

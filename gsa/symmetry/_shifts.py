@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gsa.symmetry._action import Action, on_plane
+from gsa.symmetry._measure import check_shift
 
 __all__ = ["Shifts"]
 
@@ -35,7 +36,8 @@ class Shifts(Action):
         margin: in pixels of the input; on a map, in as many cells as it covers.
 
     Raises:
-        ValueError: no shift, or a negative margin; when it acts, a margin that leaves nothing of the picture.
+        ValueError: no shift, or a negative margin; when it acts, a shift that moves nothing, or a margin that leaves
+            nothing of the picture.
     """
 
     name = "shifts"
@@ -54,6 +56,7 @@ class Shifts(Action):
             raise ValueError(f"shifts move pictures [B, …, H, W], but got the shape {list(x.shape)}")
         if 2 * self.margin >= min(x.shape[-2:]):
             raise ValueError(f"a margin of {self.margin} leaves nothing of a {x.shape[-2]}×{x.shape[-1]} picture")
+        check_shift(self.shifts[element], x)
         return torch.roll(x, self.shifts[element], (-2, -1))
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:

@@ -3,21 +3,27 @@
 from collections.abc import Callable, Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 __all__ = ["another", "refuse_silence"]
 
 
-def refuse_silence(module: Callable, x: Tensor, output: Tensor, errors: Iterable[float]) -> None:
+def refuse_silence(
+    run: Callable[[Tensor], Tensor], x: Tensor, output: Tensor, errors: Iterable[float], name: str
+) -> None:
     """Refuse to judge a map by errors of nothing but zeros where it returns the same of any input, which has no errors.
+
+    Args:
+        run: the map.
+        x: its input.
+        output: what it has made of that.
+        errors: found so far.
+        name: of the map.
 
     Raises:
         ValueError: such a map.
     """
-    if any(errors) or not x.is_floating_point():
-        return
-    if torch.equal(module(another(x)), output):
-        name = type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
+    if not any(errors) and x.is_floating_point() and torch.equal(run(another(x)), output):
         raise ValueError(
             f"{name} returns the same whatever it is given, which says nothing of a symmetry: is the input "
             f"{list(x.shape)} empty, or are its last weights still zero, as those of torchvision's transformers are?"

@@ -117,6 +117,14 @@ def test_a_group_of_ones_own_is_copied_with_what_it_has(copied):
     assert copied(gsa.group("R4")) is gsa.group("R4")
 
 
+def test_a_group_of_ones_own_is_no_other_that_is_called_alike():
+    other = UpDown()
+    other.name = "Z2M"
+    assert UpDown() == UpDown() and other != gsa.group("Z2M") and gsa.group("R4") != "R4"
+    with pytest.raises(ValueError, match="made for this layer's group"):
+        gsa.nn.GroupSelfAttention("Z2M", 4, 4, head_dim=6, encoding=gsa.encodings.FunctionalEncoding(other, 6))
+
+
 @pytest.mark.parametrize("mode", [torch.inference_mode, FakeTensorMode])
 def test_a_group_that_is_kept_does_not_keep_the_mode_it_was_first_asked_for_in(mode):
     with mode():

@@ -35,7 +35,8 @@ def test_a_trained_network_takes_raw_pictures(name):
     logits = network(network.pictures.normalise(raw))
     assert logits.shape == (2, 10)
     torch.testing.assert_close(gsa.load(name)(network.pictures.normalise(raw)), logits)
-    gsa.symmetry.assert_equivariant(network.double(), raw.double(), network.group)
+    if network.group.order > 1:
+        gsa.symmetry.assert_equivariant(network.double(), raw.double(), network.group)
 
 
 def test_the_twin_without_turns_differs_in_its_group_alone():

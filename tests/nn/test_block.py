@@ -28,5 +28,8 @@ def test_a_crop_that_leaves_nothing_is_refused():
 def test_negative_crops_are_refused():
     with pytest.raises(ValueError, match="must not be negative, but got -1"):
         gsa.nn.crop_border(torch.rand(1, 1, 6, 6), -1)
-    with pytest.raises(ValueError, match="must not be negative, but got -1"):
-        AttentionBlock("R4", 2, 2, crop=-1)
+    for crop in (-1, 1.5, True):
+        with pytest.raises(ValueError, match=f"crop must be a number of pixels, 0 or more, but got {crop}"):
+            AttentionBlock("R4", 2, 2, crop=crop)
+        with pytest.raises(ValueError, match=f"crop must be a number of pixels, 0 or more, but got {crop}"):
+            gsa.nn.PosedAttention("R4", 2, 2, crop=crop)

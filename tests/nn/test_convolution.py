@@ -7,7 +7,14 @@ import torch
 import torch.nn.functional as F
 
 import gsa
-from gsa.nn import AttentiveConvolution, FeatureAttention, GroupConvolution, LiftingConvolution, PosedAttention
+from gsa.nn import (
+    AttentiveConvolution,
+    FeatureAttention,
+    GroupConvolution,
+    LiftingConvolution,
+    PosedAttention,
+    SpatialPool,
+)
 
 GRID_GROUPS = ("Z2", "Z2M", "R2", "R4", "R2M", "R4M")
 
@@ -104,9 +111,16 @@ def test_z2_is_an_ordinary_convolution():
     "make, message",
     [
         (lambda: GroupConvolution("R8", 1, 1, 3), "expected Z2, R2, R4 or one of these with M, but got R8"),
-        (lambda: LiftingConvolution("R4", 1, 0, 3), "out_channels must be positive, but got 0"),
-        (lambda: LiftingConvolution("R4", 1, 1, 3, padding=-1), "padding must not be negative"),
-        (lambda: AttentiveConvolution("R4", 1, 1, 3, hidden=0), "hidden must be positive"),
+        (lambda: LiftingConvolution("R4", 1, 0, 3), "out_channels must be a positive integer, but got 0"),
+        (
+            lambda: LiftingConvolution("R4", 1, 1, 3, padding=-1),
+            "padding must be a number of pixels, 0 or more, but got -1",
+        ),
+        (lambda: AttentiveConvolution("R4", 1, 1, 3, hidden=0), "hidden must be a positive integer"),
+        (lambda: LiftingConvolution("R4", 1, 1, "3"), "kernel_size must be a positive integer, but got '3'"),
+        (lambda: LiftingConvolution("R4", 1, 1, (3, 3)), "kernel_size must be a positive integer"),
+        (lambda: LiftingConvolution("R4", 1, 1, 3, padding="same"), "padding must be a number of pixels"),
+        (lambda: SpatialPool((2, 2)), "kernel must be a positive integer"),
         (lambda: FeatureAttention("R4", 1, 1, attention_size=4), "attention_size must be odd, but got 4"),
         (lambda: LiftingConvolution("R4", 12, 1, 3)(torch.rand(1, 3, 4, 9, 9)), r"images \[B, 12, H, W\], but got"),
         (lambda: GroupConvolution("R4", 8, 1, 3)(torch.rand(1, 4, 8, 9, 9)), r"\[B, 8, 4, H, W\] \(poses on axis 2\)"),

@@ -13,7 +13,7 @@ from gsa.symmetry import assert_equivariant, equivariance_error
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-@pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8"])
+@pytest.mark.parametrize("group", ["Z2M", "R4", "R4M", "R8"])
 def test_it_turns_with_the_picture(group):
     layer = PosedAttention(group, 2, 3, neighbourhood=5, heads=7)
     nn.init.normal_(layer.encoding.offset)
@@ -83,8 +83,8 @@ def test_a_convolution_that_is_shared_is_replaced_everywhere():
     assert_equivariant(model, torch.randn(2, 2, 7, 7), gsa.group("R4"))
 
 
-def hooked(convolution):
-    convolution.register_forward_hook(lambda *anything: None)
+def hooked(convolution, register="register_forward_hook"):
+    getattr(convolution, register)(lambda *anything: None)
     return convolution
 
 
@@ -103,6 +103,9 @@ def test_frozen_convolutions_stay_frozen_and_modes_stay():
         prune.random_unstructured(nn.Conv2d(2, 2, 3), "weight", 0.5),
         hooked(nn.Conv2d(2, 2, 3)),
         nn.ConvTranspose2d(2, 2, 3),
+        nn.ConvTranspose2d(2, 2, 1, stride=2, output_padding=1),  # these look at one pixel, but not alike both ways
+        nn.Conv2d(2, 2, 1, stride=(2, 1), padding_mode="circular"),
+        hooked(nn.Conv2d(2, 2, 3), "register_full_backward_pre_hook"),
         type("Mine", (nn.Conv2d,), {})(2, 2, 3),
     ],
 )

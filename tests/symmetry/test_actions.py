@@ -145,7 +145,7 @@ def test_norms_and_pointwise_maps_commute_with_the_order_of_features_and_linear_
     (lambda: Shifts((1, 0)).act(torch.rand(8, 8), 0), "shifts move pictures"),
     (lambda: TokenPermutations(), "at least one order"),
     (lambda: TokenPermutations([0, 0, 1]), "each of 0 to n − 1 once"),
-    (lambda: TokenPermutations([[1, 0], [0, 1]]), "an argument of its own"),
+    (lambda: TokenPermutations([[1, 0], [0, 1]]), "one list that holds each"),
     (lambda: TokenPermutations([1, 0], axis=2), "axis 1, or on axis 0"),
     (lambda: TokenPermutations([1, 0], [0, 1, 2]), "orders of one length"),
     (lambda: TokenPermutations([1, 0]).act(torch.rand(2, 3, 4), 0), "orders are of 2 tokens"),

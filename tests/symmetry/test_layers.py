@@ -198,3 +198,18 @@ def test_a_table_is_as_deep_and_as_wide_as_it_says():
     assert report.shown(1) == ["0", "1", "Sequential"] and "315°" in report.table()  # eight columns
     many = LayerReport.of(network, x, "R8M").table()
     assert "exact" in many and "sampled" in many and "315°" not in many
+
+
+def test_of_a_module_that_returns_a_tuple_the_first_tensor_counts():
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pool = nn.AvgPool2d(2)
+
+        def forward(self, x):
+            return self.pool(x), 1
+
+    x = torch.rand(1, 1, 8, 8)
+    assert layer_errors(Pair(), x, "R4")["Pair"][1] < 1e-6
+    assert LayerReport.of(Pair(), x, "R4").broken == []
+    assert gsa.symmetry.gradient_errors(Pair(), x, "R4")["the input"][1] < 1e-6

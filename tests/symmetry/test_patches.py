@@ -54,5 +54,5 @@ def test_shuffled_patches():
     assert torch.equal(shuffled[0, 0, :2, 2:], picture[0, 0, :2, 2:])
     with pytest.raises(ValueError, match="4×6 pixels"):
         S.shuffled_patches(picture, 4, torch.arange(1))
-    with pytest.raises(ValueError, match="6 patches"):
+    with pytest.raises(ValueError, match="an order of 6 places"):
         S.shuffled_patches(picture, 2, torch.arange(5))

@@ -169,3 +169,72 @@ def test_what_is_broken_is_broken_in_half_precision(dtype):
     assert_equivariant(torch.relu, x, "R4")
     with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°"):
         assert_equivariant(nn.Conv2d(1, 2, 3, padding=1, dtype=dtype), x, "R4")
+
+
+@pytest.mark.parametrize("measure", [
+    lambda f, x: equivariance_error(f, x, R4)[1],
+    lambda f, x: translation_error(f, x, 2, 3),
+    lambda f, x: permutation_error(f, x, torch.arange(81).roll(5)),
+])  # fmt: skip
+def test_imaginary_parts_and_tiny_and_large_numbers_are_seen(measure, float64):
+    x, kernel = torch.rand(2, 1, 9, 9), torch.rand(1, 1, 3, 3)
+    ramp = torch.linspace(0, 1, 81).view(9, 9)
+
+    def broken(x):
+        return torch.conv2d(x, kernel, padding=1) + ramp
+
+    expected = measure(broken, x)
+    assert expected > 0.01
+    for size in (1e-170, 1e170):
+        assert measure(lambda x, size=size: size * broken(x), x) == pytest.approx(expected)
+    assert measure(lambda x: torch.complex(torch.zeros_like(x), broken(x)), x) == pytest.approx(expected)
+    assert measure(lambda x: broken(x) > broken(x).mean(), x) > 0.01
+
+
+@pytest.mark.parametrize("output", [(torch.rand(2, 3),), {"out": torch.rand(2, 3)}, None])
+def test_outputs_that_are_no_tensors_are_refused(output):
+    x = torch.rand(2, 1, 8, 8)
+    for measure in (
+        lambda f: equivariance_error(f, x, R4),
+        lambda f: translation_error(f, x, 1, 2),
+        lambda f: permutation_error(f, x, torch.randperm(64)),
+    ):
+        with pytest.raises(ValueError, match=f"must return one tensor, but returns {type(output).__name__}"):
+            measure(lambda x: output)
+
+
+def test_an_output_that_is_used_again_is_kept_for_the_comparison():
+    class Buffered(nn.Module):
+        def forward(self, x):
+            self.kept = 2 * x if not hasattr(self, "kept") else self.kept.copy_(2 * x)
+            return self.kept
+
+    x = torch.rand(1, 1, 6, 6)
+    assert max(equivariance_error(Buffered(), x, R4).values()) == 0
+    assert translation_error(Buffered(), x, 1, 2) == 0
+    assert gsa.symmetry.layer_errors(nn.Sequential(Buffered()), x, R4)["Sequential"][1] == 0
+
+
+def test_what_moves_nothing_and_what_only_the_identity_is_exact_of_is_refused():
+    x = torch.rand(1, 1, 9, 9)
+    for shift in (0, 9, (9, -18)):
+        with pytest.raises(ValueError, match="moves nothing of a 9×9 picture"):
+            translation_error(lambda x: x * torch.arange(9.0), x, shift, 2)
+    with pytest.raises(ValueError, match="moves nothing of a 9×9 picture"):
+        gsa.symmetry.layer_errors(nn.Flatten(), x, gsa.symmetry.Shifts((9, 0)))
+    for order, message in ((torch.zeros(81).long(), "each of 0 to n − 1 once"), (torch.arange(5), "an order of 81")):
+        with pytest.raises(ValueError, match=message):
+            permutation_error(lambda x: x, x, order)
+    for name in ("Z2", "R3"):
+        with pytest.raises(ValueError, match=f"of {name} only the identity is exact"):
+            assert_equivariant(nn.Flatten(), x, name)
+
+
+def test_whole_numbers_are_turned_on_the_grid_and_refused_between_its_pixels():
+    labels = torch.arange(16).view(1, 1, 4, 4)
+    assert gsa.group("R8").act(labels, 2).dtype == torch.int64
+    with pytest.raises(ValueError, match="must be of a floating dtype, but got torch.int64"):
+        gsa.group("R8").act(labels, 1)
+    x = torch.complex(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8))
+    turned = gsa.group("R8").act(x, 1)
+    assert torch.equal(turned.imag, gsa.group("R8").act(x.imag, 1))

@@ -155,3 +155,36 @@ def test_a_set_network_stays_as_it_is():
     S.set_order_errors(network, torch.randn(2, 6, 8), torch.randperm(6), torch.sum)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert not any(module.training for module in network.modules())
+
+
+class InPlace(nn.Module):
+    """Equivariant, and changes what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(4, 4)
+
+    def forward(self, tokens):
+        return self.map(tokens.sub_(1.0).div_(2.0))
+
+
+def test_modules_that_work_in_place_are_judged_alike_and_leave_the_tokens():
+    tokens, order = torch.rand(2, 5, 4), torch.tensor([3, 0, 4, 1, 2])
+    before, module = tokens.clone(), InPlace()
+    assert S.token_permutation_error(module, tokens, order) < 1e-15
+    errors = S.readout_errors(module, tokens, order, torch.rand(4), torch.rand(20, 3))
+    assert max(errors[name] for name in ("class token", "max", "mean")) < 1e-14
+    assert S.backward_errors(module, tokens, order, lambda output: output.square().sum())["tokens"] < 1e-14
+    assert torch.equal(tokens, before)
+
+
+@pytest.mark.parametrize("order", [torch.arange(4), torch.zeros(5).long()])
+def test_orders_that_are_none_of_the_tokens_are_refused(order):
+    tokens = torch.rand(2, 5, 4)
+    for measure in (
+        lambda: S.token_permutation_error(torch.relu, tokens, order),
+        lambda: S.backward_errors(torch.nn.Linear(4, 4), tokens, order, torch.sum),
+        lambda: S.readout_errors(torch.relu, tokens, order, torch.rand(4), torch.rand(20, 3)),
+    ):
+        with pytest.raises(ValueError, match="order"):
+            measure()

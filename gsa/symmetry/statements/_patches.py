@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._orders import check_order
 
 __all__ = ["patch_shuffling", "shuffled_patches"]
 
@@ -22,14 +23,13 @@ def shuffled_patches(pictures: Tensor, size: int, order: Tensor) -> Tensor:
         [B, C, H, W].
 
     Raises:
-        ValueError: a size that does not divide the sides, an order of another length.
+        ValueError: a size that does not divide the sides, no order of the patches.
     """
     height, width = pictures.shape[-2:]
     if size < 1 or height % size or width % size:
         raise ValueError(f"patches must divide pictures of {height}×{width} pixels, but got a size of {size}")
     rows, columns = height // size, width // size
-    if len(order) != rows * columns:
-        raise ValueError(f"order must be of {rows * columns} patches, but got {len(order)}")
+    check_order(order, rows * columns)
     cells = pictures.unflatten(-1, (columns, size)).unflatten(-3, (rows, size)).movedim(-3, -2)  # … rows, columns, y, x
     cells = cells.flatten(-4, -3)[..., order, :, :].unflatten(-3, (rows, columns))
     return cells.movedim(-3, -2).flatten(-2).flatten(-3, -2)
@@ -57,7 +57,7 @@ def patch_shuffling(
         {"logits": relative change; "accuracy", "shuffled accuracy": share of answers that are the label}.
     """
     with torch.no_grad(), evaluating(network):
-        logits = network(pictures)
+        logits = network(pictures.clone()).clone()  # it may work in place
         moved = network(shuffled_patches(pictures, size, order))
     labels = logits.argmax(1) if labels is None else labels
     return {

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._orders import check_order
 
 __all__ = ["readout_errors"]
 
@@ -28,11 +29,15 @@ def readout_errors(
 
     Returns:
         {"class token", "max", "mean", "concatenation": relative change}.
+
+    Raises:
+        ValueError: no order of the tokens.
     """
+    check_order(order, tokens.shape[1])
     first = class_token.expand(len(tokens), 1, -1)
 
     def read(tokens: Tensor) -> dict[str, Tensor]:
-        output = network(tokens)
+        output = network(tokens.clone()).clone()  # it may work in place
         return {
             "class token": network(torch.cat((first, tokens), dim=1))[:, 0],
             "max": output.amax(1),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat
 
 __all__ = ["OverTokens", "backward_errors", "linear_gradient_errors", "token_permutation_error"]
@@ -52,9 +53,14 @@ def token_permutation_error(network: Callable[[Tensor], Tensor], tokens: Tensor,
         network: f, [B, N, C] → [B, N, C′]; a module is put in eval mode.
         tokens: Z, [B, N, C].
         order: int64 [N], PZ = Z[:, order].
+
+    Raises:
+        ValueError: no order of the tokens.
     """
+    check_order(order, tokens.shape[1])
     with torch.no_grad(), evaluating(network):
-        return relative_error(network(tokens[:, order]), network(tokens)[:, order])
+        expected = network(tokens.clone()).clone()  # it may work in place
+        return relative_error(network(tokens[:, order]), expected[:, order])
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,11 @@ def backward_errors(
     Returns:
         {"output", "loss", "weights", "tokens", "activations": relative error}, and "weights, not put back": how far
         the gradients of the weights are off where the output stays permuted, which is no error but the contrast.
+
+    Raises:
+        ValueError: no order of the tokens.
     """
+    check_order(order, tokens.shape[1])
     stay, back = torch.arange(len(order)), order.argsort()
     with evaluating(network):
         plain = _passed(network, tokens, stay, loss)
@@ -132,7 +142,7 @@ def linear_gradient_errors(linear: nn.Linear, x: Tensor, loss: Callable[[Tensor]
 def _passed(network: nn.Module, tokens: Tensor, back: Tensor, loss: Callable[[Tensor], Tensor]) -> _Pass:
     tokens = tokens.detach().requires_grad_()
     with _kept(network, tokens.shape[:2]) as activations:
-        output = network(tokens)[:, back]
+        output = network(tokens * 1)[:, back]  # it may work in place
     value = loss(output)
     weights = [p for p in network.parameters() if p.requires_grad]
     found = torch.autograd.grad(value, [tokens, *activations.values(), *weights], materialize_grads=True)
