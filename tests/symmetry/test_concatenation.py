@@ -49,3 +49,24 @@ def test_poses_differ_only_by_the_encoding_that_is_acted_upon(encoding, acted):
     y = made(picture("lifting", "R4"))
     apart = relative_error(y.mean(2, keepdim=True).expand_as(y), y)
     assert apart > 1e-2 if encoding == "fourier" and acted else apart < 1e-14
+
+
+def test_an_encoding_inside_the_keys_map_is_one_outside():
+    """W_q x_i · W_k (x_j + ρ) = q·(k + ρ′) with ρ′ = W_k ρ: a learned ρ′ is as general."""
+    height, width, d = 3, 4, 5
+    pixels, (of_query, of_key) = torch.randn(height, width, d), torch.randn(2, d, d)
+    place = torch.randn(3, 3, d)
+    query, key = pixels @ of_query.T, pixels @ of_key.T
+    expected = torch.empty(height, width, d)
+    for y, x in itertools.product(range(height), range(width)):
+        near = [(v, u) for v in range(y - 1, y + 2) for u in range(x - 1, x + 2) if 0 <= v < height and 0 <= u < width]
+        inside = torch.stack([of_key @ (pixels[v, u] + place[v - y + 1, u - x + 1]) for v, u in near])
+        weights = torch.softmax(inside @ query[y, x] / d**0.5, 0)
+        expected[y, x] = weights @ torch.stack([pixels[v, u] for v, u in near])
+
+    def attended(spatial):
+        maps = (t[None, None, None] for t in (query, key, pixels))
+        return gsa.ops.attend(*maps, spatial[None], torch.zeros(1, 1, d), torch.ones(3, 3, dtype=torch.bool))[0, 0, 0]
+
+    torch.testing.assert_close(attended(place @ of_key.T), expected)
+    assert not torch.allclose(attended(place), expected)  # planted: not mapped

@@ -1,5 +1,7 @@
 """Hidden units can change places, and equal ones stay equal; each with a planted failure."""
 
+import copy
+import itertools
 import math
 
 import pytest
@@ -7,6 +9,7 @@ import torch
 from torch import nn
 
 import gsa
+from gsa.symmetry import relative_error
 from gsa.symmetry import statements as S
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -149,3 +152,55 @@ def test_units_of_a_training_that_has_come_apart_are_not_called_equal():
         S.constant_start(mlp(), 0.3), *data(), lambda weights: torch.optim.SGD(weights, 1e200), steps=5
     )
     assert math.isnan(errors["units"])
+
+
+def test_a_twin_stays_one_under_minibatches():
+    """Of any sequence of batches, as long as both are given the same."""
+    network = mlp()
+    orders = S.hidden_orders(network, torch.tensor([2, 0, 3, 1]))
+    other, (x, target) = S.twin(network, orders), data()
+    first = network[0].weight.clone()
+    for trained in (network, other):
+        optimizer, generator = torch.optim.SGD(trained.parameters(), 0.1), torch.Generator().manual_seed(1)
+        for _ in range(10):
+            batch = torch.randperm(len(x), generator=generator)[:3]
+            optimizer.zero_grad()
+            (trained(x[batch]) - target[batch]).square().sum().backward()
+            optimizer.step()
+    expected = S.twin(network, orders)
+    for weight, there in zip(other.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(weight, there, rtol=1e-12, atol=1e-12)
+    assert not torch.allclose(network[0].weight, first)
+
+
+def test_what_a_single_unit_does_is_done_by_another_in_a_twin():
+    """So the importance of a unit by its place says nothing."""
+    network, order = mlp(), [2, 0, 3, 1]
+    other, (x, _) = S.twin(network, S.hidden_orders(network, torch.tensor(order))), data()
+
+    def without(of, unit):
+        silenced = copy.deepcopy(of)
+        silenced[2].weight.data[:, unit] = 0
+        return silenced(x)
+
+    for place, unit in enumerate(order):
+        torch.testing.assert_close(without(other, place), without(network, unit))
+        assert not torch.allclose(without(other, place), without(network, place))
+
+
+def test_other_starts_end_in_other_solutions_that_are_as_good():
+    x, target = torch.rand(6, 3), torch.rand(6, 2)
+
+    def trained():
+        network = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
+        optimizer = torch.optim.Adam(network.parameters(), 0.03)
+        for _ in range(1500):
+            optimizer.zero_grad()
+            (network(x) - target).square().mean().backward()
+            optimizer.step()
+        return network
+
+    one, two = trained(), trained()
+    assert all((network(x) - target).square().mean() < 1e-4 for network in (one, two))
+    twins = (S.twin(two, S.hidden_orders(two, torch.tensor(order))) for order in itertools.permutations(range(5)))
+    assert min(relative_error(twin[0].weight, one[0].weight) for twin in twins) > 0.1

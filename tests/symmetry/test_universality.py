@@ -41,3 +41,14 @@ def test_planted_what_knows_no_positions_cannot_learn_them():
     labels = torch.arange(8) // 2
     assert statements.fit_labels(network("constant"), pictures, labels, steps=30) == 0.25
     assert statements.fit_labels(network(), pictures, labels, steps=200) == 1
+
+
+@pytest.mark.parametrize("group", ["R4", "R4M", "R8"])
+def test_features_tell_how_a_picture_was_moved_and_logits_do_not(group):
+    picture, ours = torch.rand(1, 1, 6, 6), network(group=group)
+    exact = list(gsa.group(group).grid_elements)
+    for element in exact:
+        moved = gsa.group(group).act(picture, element)
+        assert statements.told_elements(ours.forward_features, picture, moved, group) == [element]
+        assert statements.told_elements(ours, picture, moved, group) == exact
+    assert statements.told_elements(ours, picture, torch.rand(1, 1, 6, 6), group) == []  # planted: another picture

@@ -36,6 +36,7 @@ from gsa.symmetry.statements._readouts import readout_errors
 from gsa.symmetry.statements._sets import set_order_errors
 from gsa.symmetry.statements._steerability import drift_by_depth, interpolation_errors, steering_errors
 from gsa.symmetry.statements._tokens import OverTokens, backward_errors, linear_gradient_errors, token_permutation_error
+from gsa.symmetry.statements._told import told_elements
 from gsa.symmetry.statements._uniqueness import closest_encodings, encoding_vectors
 from gsa.symmetry.statements._universality import fit_labels, orbit_gap
 from gsa.symmetry.statements._words import (
@@ -103,6 +104,7 @@ __all__ = [
     "softmax_shift_error",
     "steering_errors",
     "token_permutation_error",
+    "told_elements",
     "twin",
     "unit_spread",
 ]

@@ -49,7 +49,8 @@ def conjugate_training_errors(
 ) -> dict[str, float]:
     """Rows and columns together: a network with W_P = PᵀWP is the same network, and stays it in training.
 
-        f_P(P_R Z P_C) = P_R f(Z) P_C,   ∂l/∂W_P = P_Cᵀ ∂l/∂W P_C,   W_P = PᵀWP after every step
+        f_P(P_R Z P_C) = P_R f(Z) P_C,   ∂l/∂W_P = P_Cᵀ ∂l/∂W P_C,   ∂l/∂Z_P = P_R ∂l/∂Z P_C
+        W_P = PᵀWP after every step
 
     Steps of optimizers that treat each weight alone (SGD, Adam) keep it. Adam divides rounding by its eps where a
     gradient is zero, as that of a key bias is. It all rests on the weights at the start: from others, training ends
@@ -65,8 +66,9 @@ def conjugate_training_errors(
         start: W_P at the start; the network's twin when None.
 
     Returns:
-        {"output", "gradients", "trained output", "trained weights": relative error, "moved": relative change of the
-        weights by training, without which the others would say little}.
+        {"output", "gradients", "activations", "trained output", "trained weights": relative error, "moved": relative
+        change of the weights by training, without which the others would say little}; "gradients" are those of the
+        weights, "activations" that of the tokens, as of whatever a network is given.
     """
     orders = feature_orders(network, shuffle.order, shuffle.inner, shuffle.hidden)
     network = twin(network, {})
@@ -77,6 +79,9 @@ def conjugate_training_errors(
         expected = gradients(network, loss(network(tokens)))
         found = gradients(other, loss(shuffle.back(other(shuffle(tokens)))))
         errors["gradients"] = relative_error(flat(found.values()), flat(reordered(expected, orders).values()))
+        of_tokens = _input_gradient(lambda z: loss(network(z)), tokens)
+        of_moved = _input_gradient(lambda z: loss(shuffle.back(other(z))), shuffle(tokens))
+        errors["activations"] = relative_error(of_moved, shuffle(of_tokens))
         _train(network, lambda: loss(network(tokens)), optimizer, steps)
         _train(other, lambda: loss(shuffle.back(other(shuffle(tokens)))), optimizer, steps)
         errors["trained output"] = _output_error(network, other, tokens, shuffle)
@@ -84,6 +89,11 @@ def conjugate_training_errors(
         errors["trained weights"] = relative_error(flat(other.parameters()), trained)
         errors["moved"] = relative_error(flat(network.parameters()), first)
     return errors
+
+
+def _input_gradient(loss: Callable[[Tensor], Tensor], tokens: Tensor) -> Tensor:
+    tokens = tokens.detach().requires_grad_()
+    return torch.autograd.grad(loss(tokens), tokens)[0]
 
 
 def encryption_errors(network: nn.Module, tokens: Tensor, shuffle: Shuffle) -> dict[str, float]:
