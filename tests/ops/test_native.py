@@ -44,6 +44,23 @@ def test_every_vector_width_equals_the_reference(monkeypatch, width):
 
 
 @built
+@pytest.mark.parametrize("poses", [4, 6, 8, 12, 16])
+@pytest.mark.parametrize("form", ["regular", "summed"])
+def test_numbers_of_poses_that_are_compiled_equal_the_reference(form, poses):
+    """In float32, whose kernels are compiled for some; 6 is none of them."""
+    five = [torch.randn(1, 2, poses, 5, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    five += [
+        torch.randn(*shape, 3, dtype=torch.float64, requires_grad=True) for shape in ((poses, 3, 3), (poses, poses))
+    ]
+    window, options = torch.ones(3, 3, dtype=torch.bool), {"dropout": 0.3, "seed": torch.tensor(7)}
+    expected, gradients, cotangent = run(five, window, form, "reference", **options)
+    single = [x.detach().float().requires_grad_() for x in five]
+    actual, actual_gradients, _ = run(single, window, form, "native", cotangent.float(), **options)
+    for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+        assert largest_error(a, b) < 1e-5
+
+
+@built
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
 def test_any_number_of_threads_gives_the_same_bits(poses):
     five, window, form = tensors(poses, "prime sides", torch.float32, batch=3, heads=3)

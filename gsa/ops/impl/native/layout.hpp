@@ -46,7 +46,8 @@ struct Layout {
         const Index half_u = call.rows / 2, half_v = call.columns / 2;
         stride = call.width + half_v;  // the border between two rows serves both
         top = half_u;
-        plane = (call.height + 2 * half_u) * stride + half_v + L;
+        const Index places = (call.height + 2 * half_u) * stride + half_v + L;
+        plane = (places + L - 1) / L * L;  // all begin alike in a line of the cache
         visible.assign(plane, -std::numeric_limits<T>::infinity());
         query_here.assign(plane, T(0));
         pixel.assign(plane, 0);

@@ -24,6 +24,8 @@ bool with_poses(const Call& call, F&& f) {
     switch (equal ? call.queries : 0) {
         case 4: return f(std::integral_constant<Index, 4>{});
         case 8: return f(std::integral_constant<Index, 8>{});
+        case 12: return f(std::integral_constant<Index, 12>{});
+        case 16: return f(std::integral_constant<Index, 16>{});
         default: return f(std::integral_constant<Index, 0>{});
     }
 }
