@@ -4,6 +4,8 @@
     python benchmarks/steps.py --predict                          # pictures a second
     python benchmarks/steps.py imagefolder_gsa --side 128 --batch 16 --repeats 5
     python benchmarks/steps.py imagefolder_gsa --side 64 --batch 16 --waiting default short --neighbours 2
+    python benchmarks/steps.py "pcam_*" --side 96 --save steps_pcam
+    python benchmarks/steps.py "rotmnist_r4_sa neighbourhood=3,5,7,null" --side 28 --save steps_neighbourhoods
 
 A step is forward, backward and Adam; a prediction is forward without gradients; float32, on the CPU. Each case runs in
 a process of its own; the memory is the growth of its peak over the process with everything imported. Seconds of the
@@ -17,6 +19,7 @@ core busy meanwhile. Results go to outputs/benchmarks.
 """
 
 import argparse
+import fnmatch
 import json
 import os
 import resource
@@ -85,8 +88,20 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _value(text: str) -> str | int:
-    return int(text) if text.isdigit() else text
+def _value(text: str) -> str | int | None:
+    return None if text == "null" else int(text) if text.isdigit() else text
+
+
+def named(pattern: str) -> list[str]:
+    """Networks whose names match, with every combination of values that commas part."""
+    name, *overrides = pattern.split()
+    names = fnmatch.filter(gsa.list_models(), name)
+    if not names:
+        raise SystemExit(f"no network is called {name}: `gsa list` has their names")
+    choices = [
+        [f"{key}={value}" for value in values.split(",")] for key, _, values in (o.partition("=") for o in overrides)
+    ]
+    return [" ".join(row) for row in product(names, *choices)]
 
 
 @contextmanager
@@ -102,7 +117,7 @@ def neighbours(count: int) -> Iterator[None]:
 
 def main(options: argparse.Namespace) -> None:
     cases = PREDICTED if options.predict else CASES
-    cases = [(options.name, options.side, options.batch)] if options.name else cases
+    cases = [(name, options.side, options.batch) for name in named(options.name)] if options.name else cases
     lines = [
         "| network | side | batch | waiting | clock, s | processors, s | pictures a second | of sgemm | memory, MB |",
         "|---" * 9 + "|",
@@ -122,7 +137,7 @@ def main(options: argparse.Namespace) -> None:
     command = " ".join(["python benchmarks/steps.py", *sys.argv[1:]])
     what = "predict_cpu" if options.predict else "steps_cpu"
     name = "_".join(map(str, (what, *cases[0]))) if options.name else what
-    name += ("_compiled" if options.compile else "") + ("_busy" if options.neighbours else "")
+    name = options.save or name + ("_compiled" if options.compile else "") + ("_busy" if options.neighbours else "")
     beside = f", beside {options.neighbours} busy processes" if options.neighbours else ""
     of = "prediction" if options.predict else "training step"
     save(name, command, f"A {of}, float32, median of {options.repeats}{beside}.\n\n" + "\n".join(lines))
@@ -131,7 +146,8 @@ def main(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_record(parser)
-    parser.add_argument("name", nargs="?", help="a network, and what differs from it; the cases when left out")
+    parser.add_argument("name", nargs="?", help="networks, and what differs from them; the cases when left out")
+    parser.add_argument("--save", metavar="NAME", help="of the file of results")
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--side", type=int, default=224)
