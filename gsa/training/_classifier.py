@@ -15,10 +15,11 @@ from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import BinaryAUROC
 
 from gsa.training._examination import Examination, Findings
+from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training.adapter import data_of, ends_epoch, in_mid_epoch, keep_patience, stay_stopped
+from gsa.training.adapter import data_of, ends_epoch, fuses, in_mid_epoch, keep_patience, stay_stopped
 
 __all__ = ["Classifier"]
 
@@ -168,15 +169,19 @@ class Classifier(lightning.LightningModule):
         return self.trainer.strategy.reduce(value.clone(), reduce_op="sum")
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        optimizer = self.new_optimizer()
+        optimizer = self.new_optimizer(fused=fuses(self.trainer))
         schedule = self.make_scheduler(optimizer, self._steps())
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def new_optimizer(self, network: nn.Module | None = None) -> Optimizer:
-        """An optimizer of the network, or of a copy; positions (`sort_parameters`) without weight decay."""
+    def new_optimizer(self, network: nn.Module | None = None, fused: bool = True) -> Optimizer:
+        """An optimizer of the network, or of a copy; positions (`sort_parameters`) without weight decay.
+
+        On a GPU one of torch's is fused, unless it is told otherwise, here or in the configuration.
+        """
         network = self.network if network is None else network
-        first = next(iter(inspect.signature(self.make_optimizer).parameters), None)
-        return self.make_optimizer(network if first == "network" else parameter_groups(network))
+        make = fused_on_gpus(self.make_optimizer, network) if fused else self.make_optimizer
+        first = next(iter(inspect.signature(make).parameters), None)
+        return make(network if first == "network" else parameter_groups(network))
 
     def _steps(self) -> int:
         """Optimizer steps of the whole run.

@@ -92,8 +92,16 @@ class Muon(Optimizer):
 
 
 def leaves_steps_out(optimizer: Optimizer) -> bool:
-    """Whether an optimizer does nothing in a step where its `found_inf` is 1."""
-    return isinstance(optimizer, Muon) or getattr(optimizer, "_step_supports_amp_scaling", False)
+    """Whether an optimizer does nothing in a step where its `found_inf` is 1.
+
+    Of torch's, those that are fused still, whatever was loaded, but for a first step with momentum: leaving it out,
+    SGD would go on from momenta that were never written.
+    """
+    if isinstance(optimizer, Muon):
+        return True
+    groups, begun = optimizer.param_groups, bool(optimizer.state)
+    fused = getattr(optimizer, "_step_supports_amp_scaling", False) and all(group["fused"] for group in groups)
+    return fused and (begun or not any(group.get("momentum") for group in groups))
 
 
 def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any], skip: Tensor | None) -> None:

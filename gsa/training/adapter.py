@@ -5,6 +5,7 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -13,6 +14,7 @@ __all__ = [
     "batches_done",
     "data_of",
     "ends_epoch",
+    "fuses",
     "in_mid_epoch",
     "is_alone",
     "is_ddp",
@@ -68,6 +70,15 @@ def data_of(trainer: Any) -> Any:
 def scales_gradients(trainer: lightning.Trainer) -> bool:
     """Whether half precision has a scaler, which leaves out steps that are not finite by itself."""
     return getattr(trainer.precision_plugin, "scaler", None) is not None
+
+
+def fuses(trainer: lightning.Trainer) -> bool:
+    """Whether a fused optimizer can be used: in mixed precision Lightning does not clip gradients for one.
+
+    Nor with a scaler, which leaves the first steps out: torch's fused SGD then goes on from momenta never written.
+    """
+    mixed = isinstance(trainer.precision_plugin, MixedPrecision)
+    return not (mixed and (scales_gradients(trainer) or trainer.gradient_clip_val))
 
 
 def is_alone(trainer: lightning.Trainer) -> bool:

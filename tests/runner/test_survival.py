@@ -117,17 +117,37 @@ class Questions(Callback, TorchDispatchMode):
 
 
 @pytest.mark.parametrize("optimizer, waits", [
-    (("optimizer=muon",), False), (("optimizer=adamw", "+optimizer.fused=true"), False), (("optimizer=adamw",), True)
+    (("optimizer=muon",), False), (("optimizer=adamw",), False), (("optimizer=adam",), False),
+    (("optimizer=sgd", "optimizer.momentum=0"), False), (("optimizer=adamw", "+optimizer.fused=false"), True),
 ])  # fmt: skip
 def test_a_gpu_is_not_waited_for_between_steps(small, monkeypatch, optimizer, waits):
     """The planted failure is an optimizer that has to be told by the host. Windows are looked at on the CPU alone."""
     monkeypatch.setattr("gsa.training._finite_steps._FREE", ())
+    monkeypatch.setattr("gsa.training._fused._ON", ("cpu",))
     monkeypatch.setattr("gsa.ops._by_position.check_centre", lambda window: None)
     network = "model=digits_gsa", "model.num_heads=20", "model.head_dim=8"
     run = build(small(*network, *optimizer, "trainer.max_epochs=1", "trainer.gradient_clip_val=1"))
     run.trainer.callbacks.append(questions := Questions())
     train(run.config, run)
     assert questions.steps == 4 and (questions.asked > 0) == waits
+
+
+def test_a_bad_first_step_of_a_fused_optimizer_leaves_no_trace(small, monkeypatch):
+    """Fused SGD would go on from momenta that were never written; all weights are those of a run that looks itself."""
+
+    def spoil(module, loss):
+        (loss * float("nan") if module.trainer.global_step == 0 else loss).backward()
+
+    monkeypatch.setattr("gsa.training.Classifier.backward", spoil)
+    monkeypatch.setattr("gsa.training._fused._ON", ("cpu",))
+    ends = []
+    for free in (("cpu",), ()):
+        monkeypatch.setattr("gsa.training._finite_steps._FREE", free)
+        ends.append(outcome(train(small("optimizer=sgd", folder=f"run{len(ends)}"))[1])[0])
+    plain = outcome(train(small("optimizer=sgd", "+optimizer.fused=false", folder="plain"))[1])[0]
+    for name, weight in plain.items():
+        assert torch.equal(ends[0][name], ends[1][name])
+        torch.testing.assert_close(ends[0][name], weight)
 
 
 def test_the_first_bad_module_is_named(small):

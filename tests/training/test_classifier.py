@@ -2,14 +2,17 @@
 
 from functools import partial
 
+import lightning
 import pytest
 import torch
 import torch.nn.functional as F
+from lightning.pytorch.plugins import MixedPrecision
 from torch import nn
 
 import gsa
 from gsa.training import Classifier, TrainingLoss, constant, muon
 from gsa.training._classifier import _TOGETHER
+from gsa.training.adapter import fuses
 
 
 def classifier(optimizer=torch.optim.AdamW, network=None, num_classes=3, **options):
@@ -38,6 +41,32 @@ def test_an_optimizer_of_parameters_is_given_positions_apart():
     assert [group["weight_decay"] for group in made.param_groups] == [0.3, 0.0]
     plain = classifier(lambda parameters: torch.optim.SGD(parameters, lr=0.1)).new_optimizer()
     assert len(plain.param_groups) == 1
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_optimizers_are_fused_on_a_gpu_alone_and_unless_told_otherwise(monkeypatch, kind):
+    def fused(make, **options):
+        return [group.get("fused") for group in classifier(make, **options).new_optimizer().param_groups]
+
+    assert fused(partial(kind, lr=0.1)) == fused(kind) == [None]
+    monkeypatch.setattr("gsa.training._fused._ON", ("cuda", "cpu"))  # as if it were one
+    assert fused(partial(kind, lr=0.1)) == fused(kind) == [True]
+    assert fused(partial(kind, lr=0.1), network=gsa.create_model("digits_gsa")) == [True, True]
+    assert fused(partial(kind, fused=False)) == [False]
+    assert fused(partial(kind, foreach=True)) == fused(partial(kind, differentiable=True)) == [None]
+    assert fused(lambda parameters: kind(parameters, lr=0.1)) == [None]  # which may be anything
+    assert fused(torch.optim.NAdam) == [None] and fused(partial(muon, lr=0.1)) == [None] * 2
+    assert fused(kind, network=nn.Linear(2, 2, dtype=torch.complex64)) == [None]
+
+
+def test_no_optimizer_is_fused_where_mixed_precision_forbids_it():
+    def told(**options):
+        return fuses(lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False, **options))
+
+    assert told() and told(gradient_clip_val=1.0) and told(precision="bf16-mixed")
+    assert not told(precision="bf16-mixed", gradient_clip_val=1.0)
+    scaled = MixedPrecision("16-mixed", "cuda", torch.amp.GradScaler(enabled=False))
+    assert not told(plugins=[scaled])
 
 
 def test_metrics_hear_of_every_training_step_once():

@@ -132,6 +132,7 @@ def test_states_are_saved_and_restored():
 @pytest.mark.parametrize("make", [
     lambda network: muon(network, lr=0.1, weight_decay=0.3),
     lambda network: torch.optim.AdamW(network.parameters(), lr=0.1, weight_decay=0.3, fused=True),
+    lambda network: torch.optim.SGD(network.parameters(), lr=0.1, weight_decay=0.3, fused=True),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_steps_are_left_out_as_if_they_had_not_been(make, dtype):
@@ -158,6 +159,17 @@ def test_steps_are_left_out_as_if_they_had_not_been(make, dtype):
         p.grad = p / 0
     one.step()
     assert not any(map(torch.equal, told.parameters(), before))
+
+
+def test_what_begins_with_the_first_step_cannot_leave_it_out():
+    layer = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9, fused=True)
+    assert not leaves_steps_out(optimizer)
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert leaves_steps_out(optimizer)
+    optimizer.load_state_dict(torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9).state_dict())
+    assert not leaves_steps_out(optimizer)  # it is fused no longer
 
 
 @pytest.mark.parametrize(

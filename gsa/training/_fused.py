@@ -1,0 +1,23 @@
+"""Optimizers whose whole step is one kernel."""
+
+from collections.abc import Callable
+from functools import partial
+
+from torch import nn
+from torch.optim import SGD, Adam, AdamW, Optimizer
+
+__all__ = ["fused_on_gpus"]
+
+_ON = ("cuda",)
+_SAID = {"fused", "foreach", "differentiable"}  # of which one excludes another
+
+
+def fused_on_gpus(make: Callable[..., Optimizer], network: nn.Module) -> Callable[..., Optimizer]:
+    """The same optimizer, with fused=True where it is one of torch's, nothing was said, and the network is on a GPU.
+
+    Such an optimizer leaves a step out by itself (`gsa.training.FiniteSteps`), so that the GPU is not waited for.
+    """
+    kind, told = (make.func, make.keywords) if isinstance(make, partial) else (make, {})
+    there = all(p.device.type in _ON and p.is_floating_point() for p in network.parameters())
+    free = kind in (Adam, AdamW, SGD) and not _SAID & told.keys()
+    return partial(make, fused=True) if there and free else make
