@@ -59,12 +59,16 @@ class Listing:
     architecture: int = 90
 
     @cached_property
+    def _compiled(self):
+        return compiled(self.name, self.call, self.architecture)
+
+    @cached_property
     def _texts(self) -> tuple[str, str]:
         import triton
 
         program = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(compiled(self.name, self.call, self.architecture).asm["cubin"])
+            file.write(self._compiled.asm["cubin"])
             file.flush()
             asked = ("-sass", "-res-usage")
             listed = [
@@ -87,8 +91,8 @@ class Listing:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory."""
-        return self._usage("SHARED")
+        """Bytes of shared memory, which Triton asks for at the launch: the machine code does not tell."""
+        return self._compiled.metadata.shared
 
     @property
     def warps_at_once(self) -> int:

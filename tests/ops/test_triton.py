@@ -30,6 +30,7 @@ POSES = {
     "R16": (True, 16, 16, 16),
     "R16 summed": (False, 16, 16, 16),
 }
+KILOBYTE = 1024  # of shared memory: with more, fewer warps could stand on a multiprocessor than have registers there
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}
 
 
@@ -81,7 +82,7 @@ def meta_call(poses: str, dtype: str, head_dim: int) -> Call:
 def test_kernels_compile_for_the_h100_without_spills_and_threads_keep_to_themselves(name):
     listing = Listing(name, meta_call("regular", "fp32", 10))
     loops = listing.loops
-    assert listing.spilled == 0 and loops
+    assert listing.spilled == 0 and loops and listing.shared <= KILOBYTE
     inside = [text for at, text in listing.instructions if any(first <= at <= last for first, last in loops)]
     assert not [text for text in inside if any(word in text for word in ("SHFL", "STS", "LDS", "BAR."))]
     assert not reads_of_several_pixels(listing)
@@ -193,6 +194,28 @@ def test_kernels_of_more_poses_spill_few_registers(name, poses):
     # as many, and issues three times the instructions.
     few = 400 if poses == "R16 summed" else 64
     assert Listing(name, meta_call(poses, "fp32", 10)).spilled <= 4 * few
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("poses", ["R16", "R16 summed"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_use_a_kilobyte_of_shared_memory_at_most(name, poses):
+    assert Listing(name, meta_call(poses, "fp32", 32)).shared <= KILOBYTE
+
+
+@triton.jit
+def in_shared_memory(query, N: triton.language.constexpr):
+    each = triton.language.arange(0, N)
+    at = query + each[:, None] * N + each[None, :]
+    square = triton.language.load(at)
+    triton.language.store(at, triton.language.dot(square, triton.language.trans(square)))
+
+
+def test_planted_a_kernel_that_keeps_a_matrix_in_shared_memory(monkeypatch):
+    source = triton.compiler.ASTSource(in_shared_memory, {"query": "*fp32", "N": "constexpr"}, {(1,): 64})
+    planted = triton.compile(source, target=triton.backends.compiler.GPUTarget("cuda", 90, 32))
+    monkeypatch.setattr("_listing.compiled", lambda *_: planted)
+    assert Listing("forward", meta_call("regular", "fp32", 10)).shared > KILOBYTE
 
 
 @pytest.mark.slow
