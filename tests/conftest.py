@@ -84,3 +84,22 @@ def small(configure):
         return configure(*SMALL, *limits, "trainer.max_epochs=2", *overrides, **options)
 
     return of_few_steps
+
+
+@pytest.fixture
+def spoil(monkeypatch):
+    """spoil(backend, forward=…, backward=…) changes what a backend of the op returns."""
+    from dataclasses import replace
+
+    from gsa.ops import _registry
+
+    def planted(name, forward=lambda output: output, backward=lambda gradients: gradients):
+        ours = _registry.get(name)
+        wrong = replace(
+            ours,
+            forward=lambda call: forward(ours.forward(call)),
+            backward=lambda *arguments: backward(ours.backward(*arguments)),
+        )
+        monkeypatch.setitem(_registry._BACKENDS, name, wrong)
+
+    return planted
