@@ -2,11 +2,14 @@
 
     python benchmarks/gpu.py --out FOLDER                        # less than nine minutes
     python benchmarks/gpu.py --out FOLDER --device cpu --quick   # whether the command works, in less than one
+    python benchmarks/gpu.py --out FOLDER --authors path/to/their/clone
 
 Every backend is compared with the reference in float64, output and gradients in all forms and dtypes; then steps are
 timed: forward, backward and Adam, eager, as one CUDA graph, compiled, and compiled with CUDA graphs (reduce-overhead),
-pictures on the device; and on more and more devices, where there are several, a batch of 64 each. An epoch is that of
-10 000 digits, or of 262 144 pictures of PatchCamelyon, told by the median step. Every case is written to
+pictures on the device; and on more and more devices, where there are several, a batch of 64 each. --authors times the
+network of https://github.com/dwromero/g_selfatt beside ours, eager: that of R4 summed, in the mixed precision that it
+asks for on a GPU. Of each kernel there are the registers, and the warps that a multiprocessor holds at once. An epoch
+is that of 10 000 digits, or of 262 144 pictures of PatchCamelyon, told by the median step. Every case is written to
 FOLDER/gpu.jsonl and FOLDER/gpu.md when it is done, so that a stop loses nothing; one that fails says why in its row.
 The exit code is 1 where a number was wrong. FOLDER/gpu.png needs matplotlib.
 """
@@ -19,9 +22,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
+from _authors import authors_network
 from _correct import checks
 from _machine import describe
 from _scaling import device_counts, pictures_a_second
@@ -29,6 +34,8 @@ from _training_step import MODES, NETWORKS, make_step, seconds_of
 
 BATCHES = (8, 64, 512)
 SCALED = ("R4", "rotmnist_gsa")  # on several devices
+LISTED = ("R4", "R4 summed")  # of which the kernels are told
+THEIRS = "the authors' R4"
 PATIENCE, A_COUNT = 60, 20  # seconds that a case may take, and that are kept for a number of devices
 
 
@@ -45,11 +52,13 @@ class Folder:
         self.right: list[dict] = []
         self.timed: list[dict] = []
         self.scaled: list[dict] = []
+        self.kernels: list[dict] = []
         (path / "gpu.jsonl").write_text("")
 
     def add(self, kind: str, row: dict) -> None:
         """One case."""
-        {"right": self.right, "timed": self.timed, "scaled": self.scaled}[kind].append(row)
+        kept = {"right": self.right, "timed": self.timed, "scaled": self.scaled, "kernel": self.kernels}
+        kept[kind].append(row)
         with (self.path / "gpu.jsonl").open("a") as lines:
             lines.write(json.dumps({"kind": kind, **row}) + "\n")
         (self.path / "gpu.md").write_text(self.text())
@@ -73,6 +82,13 @@ class Folder:
                 "|---|---|---|---|",
             ]
             lines += [_of_scaled(row, self.scaled) for row in self.scaled]
+        if self.kernels:
+            lines += [
+                "",
+                "| network | kernel | sm | registers | spilled, B | shared, B | warps at once |",
+                "|---" * 7 + "|",
+            ]
+            lines += [_of_kernel(row) for row in self.kernels]
         return "\n".join(lines) + "\n"
 
 
@@ -107,6 +123,12 @@ def _of_scaled(row: dict, rows: list[dict]) -> str:
     one = next(alike, {}).get("rate")
     times = f"{row['rate'] / one:.2f}" if one else "—"
     return f"{start}{row['rate']:,.0f} | {times} |"
+
+
+def _of_kernel(row: dict) -> str:
+    if row.get("failed"):
+        return f"| {row['failed']} | | | | | | |"
+    return "| " + " | ".join(str(cell) for cell in row.values()) + " |"
 
 
 def machine() -> dict[str, str]:
@@ -163,6 +185,18 @@ def scale(name: str, batch: int, count: int, device: str, seconds: float) -> dic
     return row
 
 
+def list_kernels(folder: Folder, options: argparse.Namespace) -> None:
+    """What the kernels need of a multiprocessor; why that is not known, where it is not."""
+    try:
+        from _occupancy import occupancy
+
+        with at_most(A_COUNT * 2):
+            for row in occupancy(LISTED[:1] if options.quick else LISTED, options.device):
+                folder.add("kernel", row)
+    except Exception as error:
+        folder.add("kernel", {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:150]})
+
+
 def draw(folder: Folder) -> None:
     """Pictures a second against the batch, a line for each network and mode."""
     try:
@@ -187,21 +221,24 @@ def draw(folder: Folder) -> None:
 def cases(quick: bool) -> Iterator[tuple[str, int, str]]:
     """Networks, batches and modes, what matters most first."""
     if quick:
-        yield from (("R4_CNN", 2, "eager"), ("R4", 2, "eager"))
+        yield from ((name, 2, "eager") for name in ("R4_CNN", "R4", THEIRS) if name in NETWORKS)
         return
     for mode in MODES:
         for batch in BATCHES:
-            yield from ((name, batch, mode) for name in NETWORKS)
+            yield from ((name, batch, mode) for name in NETWORKS if mode == "eager" or name != THEIRS)
 
 
 def main(options: argparse.Namespace) -> int:
     folder, end = Folder(options.out), time.monotonic() + options.minutes * 60
+    if options.authors:
+        NETWORKS[THEIRS] = (partial(authors_network, options.authors, "R4", 5), {}, 28, 10_000)
     for row in checks(options.device, options.quick):
         folder.add("right", row)
         if not row["right"]:
             print(_of_right(row), flush=True)
         if end - time.monotonic() < options.minutes * 40:
             break  # a third of the time
+    list_kernels(folder, options)
     counts = list(device_counts(options.device))
     scaled = [(name, count) for name in SCALED for count in counts] if len(counts) > 1 else []
     for case in cases(options.quick):
@@ -226,5 +263,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True, help="a folder for the results")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--minutes", type=float, default=8.5)
+    parser.add_argument("--authors", metavar="PATH", help="clone of their code, to be timed beside ours")
     parser.add_argument("--quick", action="store_true", help="few cases")
     sys.exit(main(parser.parse_args()))

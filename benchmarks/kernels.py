@@ -15,7 +15,7 @@ from collections import Counter
 import torch
 from _listing import KERNELS, Listing
 from _machine import add_record, save
-from gpu import NETWORKS
+from _training_step import NETWORKS
 
 import gsa
 from gsa.ops._call import Call

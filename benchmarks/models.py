@@ -27,6 +27,7 @@ from dataclasses import asdict
 
 import torch
 import torch.nn.functional as F
+from _authors import authors_network
 from _flop import flop
 from _machine import add_record, describe, results, save
 from _measure import memory_growth, memory_in_use, sgemm_peak, side_by_side
@@ -57,7 +58,7 @@ def make_calls(options: argparse.Namespace, evaluation: str) -> dict:
     torch.manual_seed(0)
     window = None if options.window == "global" else int(options.window)
     if evaluation == "authors":
-        network = authors_network(options.authors, options.group, window)
+        network = authors_network(options.authors, options.group, window, options.device)
     else:
         network = gsa.create_model("rotmnist_r4_sa", group=options.group, form=options.form, neighbourhood=window)
     network.to(options.device)
@@ -81,32 +82,6 @@ def make_calls(options: argparse.Namespace, evaluation: str) -> dict:
             optimizer.step()
 
     return {"forward": forward, "training step": step}
-
-
-def authors_network(clone: str, group: str, window: int | None) -> torch.nn.Module:
-    """Theirs of this group of rotations, as their configuration for RotMNIST has it."""
-    if group not in ("Z2", "R4", "R8", "R12", "R16") or window is None:
-        raise SystemExit("--authors: only Z2, R4, R8, R12 or R16 with a window are compared")
-    sys.path.insert(0, clone)
-    from g_selfatt import groups
-    from models.group_transformer import GroupTransformer
-
-    return GroupTransformer(
-        group=groups.SE2(num_elements=len(gsa.groups.group(group))),
-        in_channels=1,
-        num_channels=20,
-        num_heads=9,
-        block_sizes=[2, 3],
-        expansion_per_block=1,
-        crop_per_layer=[2, 0, 2, 1, 1],
-        image_size=28,
-        patch_size=window,
-        normalize_between_layers=False,
-        maxpool_after_last_block=False,
-        activation_function="Swish",
-        attention_dropout_rate=0.1,
-        value_dropout_rate=0.1,
-    )
 
 
 def evaluations(options: argparse.Namespace) -> list[str]:

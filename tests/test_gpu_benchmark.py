@@ -12,7 +12,9 @@ import gsa
 from gsa.ops import _registry
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
+import _authors
 import _correct
+import _occupancy
 import _scaling
 import _training_step
 import gpu
@@ -24,10 +26,17 @@ def one_case(monkeypatch):
     monkeypatch.setattr(_training_step, "REPEATS", 1)
     monkeypatch.setattr(gpu, "device_counts", lambda device: [1])
     monkeypatch.setattr(gpu, "cases", lambda quick: iter([("R4_CNN", 2, "eager")]))
+    monkeypatch.setattr(_occupancy, "occupancy", lambda names, device: iter(()))
+
+
+def options(folder, **changes):
+    return argparse.Namespace(
+        **{"out": folder, "device": "cpu", "quick": True, "minutes": 1.0, "authors": None} | changes
+    )
 
 
 def run(folder):
-    code = gpu.main(argparse.Namespace(out=folder, device="cpu", quick=True, minutes=1.0))
+    code = gpu.main(options(folder))
     rows = [json.loads(line) for line in (folder / "gpu.jsonl").read_text().splitlines()]
     return code, [row for row in rows if row["kind"] == "right"], [row for row in rows if row["kind"] == "timed"]
 
@@ -100,10 +109,73 @@ def test_what_several_devices_do_is_told_as_that_of_one(monkeypatch, tmp_path):
     assert "| R4, 64 | 4 | TimeoutError: longer than 20 s | |" in text
 
 
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder like a clone of the authors' code, whose network keeps a tensor that is no buffer."""
+    (tmp_path / "g_selfatt").mkdir()
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "__init__.py").touch()
+    (tmp_path / "g_selfatt" / "groups.py").write_text("def SE2(num_elements):\n    return num_elements\n")
+    (tmp_path / "models" / "group_transformer.py").write_text(
+        "import torch\n\n\nclass GroupTransformer(torch.nn.Module):\n"
+        "    def __init__(self, group, image_size, **others):\n"
+        "        super().__init__()\n"
+        "        self.linear = torch.nn.Linear(image_size**2, 10)\n"
+        "        self.scale = torch.tensor(float(group))\n\n"
+        "    def forward(self, x):\n"
+        "        return self.linear(x.flatten(1)) * self.scale.expand(10)\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield str(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("g_selfatt", "models")]:
+        del sys.modules[name]
+
+
+def test_all_that_the_authors_network_keeps_is_on_the_device(clone):
+    network = _authors.authors_network(clone, "R8", 5, "meta")
+    assert network.scale.device.type == "meta" and network(torch.rand(2, 1, 28, 28, device="meta")).shape == (2, 10)
+    assert _authors.authors_network(clone, "R8", 5).scale == 8
+    with pytest.raises(SystemExit, match="with a window"):
+        _authors.authors_network(clone, "R8", None)
+
+
+def test_the_authors_network_is_timed_beside_ours(clone, one_case, tmp_path, monkeypatch):
+    monkeypatch.setattr(_training_step, "NETWORKS", networks := dict(_training_step.NETWORKS))
+    monkeypatch.setattr(gpu, "NETWORKS", networks)
+    monkeypatch.setattr(gpu, "cases", lambda quick: iter([(gpu.THEIRS, 2, "eager")]))
+    monkeypatch.setattr(gpu, "checks", lambda device, quick: iter(()))
+    gpu.main(options(tmp_path / "out", authors=clone))
+    text = (tmp_path / "out" / "gpu.md").read_text()
+    assert f"| {gpu.THEIRS} | 2 | eager | " in text and "Error" not in text
+
+
+def test_the_authors_network_is_timed_as_it_is_alone(monkeypatch):
+    ours = list(gpu.cases(quick=False)), list(gpu.cases(quick=True))
+    monkeypatch.setitem(gpu.NETWORKS, gpu.THEIRS, (None, {}, 28, 10_000))
+    more = [set(gpu.cases(quick)) - set(before) for quick, before in zip((False, True), ours, strict=True)]
+    assert more == [{(gpu.THEIRS, batch, "eager") for batch in gpu.BATCHES}, {(gpu.THEIRS, 2, "eager")}]
+
+
+def test_kernels_are_told_with_registers_and_warps(tmp_path, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # what Triton would else warn of
+    monkeypatch.setattr(_occupancy, "KERNELS", ("forward",))
+    gpu.list_kernels(folder := gpu.Folder(tmp_path), options(tmp_path))
+    (row,) = folder.kernels
+    assert 32 < row["registers"] <= 255 and row["warps"] == 65536 // (32 * -(-row["registers"] // 8) * 8)
+    assert f"| R4 | forward | 90 | {row['registers']} | 0 | 0 | {row['warps']} |" in (tmp_path / "gpu.md").read_text()
+
+
+def test_kernels_that_cannot_be_compiled_say_why(tmp_path, monkeypatch):
+    monkeypatch.setattr(_occupancy, "Listing", lambda *_: 1 / 0)
+    gpu.list_kernels(gpu.Folder(tmp_path), options(tmp_path))
+    assert "| ZeroDivisionError: division by zero | " in (tmp_path / "gpu.md").read_text()
+
+
 @pytest.mark.slow
 def test_the_whole_command_works(tmp_path):
     """On two processes of the CPU, too; the planted failure is one that never ends."""
-    assert gpu.main(argparse.Namespace(out=tmp_path, device="cpu", quick=True, minutes=1.0)) == 0
+    assert gpu.main(options(tmp_path, minutes=8.5)) == 0
     rows = [json.loads(line) for line in (tmp_path / "gpu.jsonl").read_text().splitlines()]
     assert [row["devices"] for row in rows if row["kind"] == "scaled" and row["rate"] > 0] == [1, 2] * len(gpu.SCALED)
     with pytest.raises(TimeoutError, match="longer than 0 s"):
