@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from PIL import Image
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from torch import Tensor
@@ -17,7 +16,7 @@ from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
 from gsa.files import printable, refuse_unwritable, write_whole
-from gsa.files.pictures import FORMATS, read_picture
+from gsa.files.pictures import ENDINGS, is_called_a_picture, is_hidden, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
 from gsa.saved import Saved, read
@@ -83,14 +82,13 @@ def _files(places: Sequence[Path]) -> list[Path]:
         ValueError: a folder that has none.
     """
     files: dict[Path, None] = {}
-    endings = tuple(ending for ending, kind in Image.registered_extensions().items() if kind in FORMATS)
     for place in places:
         found = [place]
         if place.is_dir():
             inside = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
-            found = sorted(path for path in inside if path.name.lower().endswith(endings) and path.name[0] != ".")
+            found = sorted(p for p in inside if is_called_a_picture(p) and not is_hidden(p.relative_to(place)))
             if not found:
-                raise ValueError(f"there are no pictures in the folder {place}; expected files of {', '.join(endings)}")
+                raise ValueError(f"there are no pictures in the folder {place}; expected files of {', '.join(ENDINGS)}")
         files |= dict.fromkeys(found)
     return list(files)
 

@@ -1,6 +1,8 @@
 """Pictures in one folder a class: which files there are, whether they can be read, and fair shares of them."""
 
 import os
+import warnings
+from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,14 +12,16 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 from torch.utils.data import Dataset
-from torchvision.datasets.folder import IMG_EXTENSIONS, make_dataset
 from torchvision.transforms.functional import pil_to_tensor
 
-from gsa.files.pictures import read_picture
+from gsa.files.pictures import ENDINGS, is_called_a_picture, is_hidden, read_picture
 
 __all__ = ["PictureFiles", "class_names", "stratified", "unreadable_files"]
 
 Files = list[tuple[str, int]]
+_READ = ", ".join(ENDINGS)
+_SHOWN = 5  # endings of others
+_LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 
 
 class PictureFiles(Dataset):
@@ -38,13 +42,22 @@ class PictureFiles(Dataset):
 
     @classmethod
     def of_folder(cls, folder: Path, classes: Sequence[str], size: int) -> "PictureFiles":
-        """The files at folder/<class>/** whose names end as pictures' do, in the order of their names.
+        """The files at folder/<class>/** whose names end as pictures' do, in the order of their names; others warn.
 
         Raises:
             FileNotFoundError: a class without any.
         """
-        labels = {name: label for label, name in enumerate(classes)}
-        return cls(make_dataset(str(folder), labels, is_valid_file=_is_picture), size)
+        found: Files = []
+        others: list[str] = []
+        for label, name in enumerate(classes):
+            inside = _inside(folder / name)
+            pictures = [(path, label) for path in inside if is_called_a_picture(path)]
+            if not pictures:
+                raise FileNotFoundError(f"there are no pictures in {folder / name}; expected files of {_READ}")
+            found += pictures
+            others += [path for path in inside if not is_called_a_picture(path)]
+        _tell_of(others, folder)
+        return cls(found, size)
 
     def without(self, paths: Container[str]) -> "PictureFiles":
         """The same but for some files.
@@ -123,5 +136,16 @@ def stratified(
     return [sorted(part) for part in parts]
 
 
-def _is_picture(path: str) -> bool:
-    return path.lower().endswith((*IMG_EXTENSIONS, ".gif"))
+def _inside(folder: Path) -> list[str]:
+    """Files at any depth, folder by folder, but for hidden ones and what systems leave."""
+    places = sorted((place, sorted(names)) for place, _, names in os.walk(folder, followlinks=True))
+    paths = [os.path.join(place, name) for place, names in places for name in names if name.lower() not in _LITTER]
+    return [path for path in paths if not is_hidden(os.path.relpath(path, folder))]
+
+
+def _tell_of(others: list[str], folder: Path) -> None:
+    """Warn of files that are no part, because of their names."""
+    if others:
+        endings = Counter(Path(path).suffix.lower() or "no ending" for path in others)
+        often = ", ".join(f"{ending}: {count}" for ending, count in endings.most_common(_SHOWN))
+        warnings.warn(f"{len(others)} files in {folder} are passed over ({often}); expected {_READ}", stacklevel=2)

@@ -24,7 +24,7 @@ class ImageFolderDataModule(PictureDataModule):
     Of plain class folders, shares of every class are drawn for test and validation; of parts without a folder val, a
     share of train is set apart. Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at most 100 million
     pixels, of any size and kind, read as RGB; the shorter side is scaled to `size`, and the centre cut out. Files whose
-    names do not end as pictures' do are no part. `setup` reads every file once.
+    names do not end as pictures' do are passed over and warned of, but for hidden ones. `setup` reads every file once.
 
     Args:
         root: holds the folders of the classes; or the folders train, test and perhaps val, each with the same classes.

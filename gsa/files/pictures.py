@@ -9,13 +9,24 @@ from PIL import Image, UnidentifiedImageError
 
 from gsa.files._text import printable
 
-__all__ = ["FORMATS", "MOST_BYTES", "MOST_PIXELS", "read_picture"]
+__all__ = ["ENDINGS", "FORMATS", "MOST_BYTES", "MOST_PIXELS", "is_called_a_picture", "is_hidden", "read_picture"]
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is started, whatever a file is called
+ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
 # Tags of TIFF files: bits of a number; 0 where white is zero; (2,) where numbers are signed.
 _BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
+
+
+def is_called_a_picture(path: str | os.PathLike) -> bool:
+    """Whether a name ends as those of the formats do."""
+    return os.fspath(path).lower().endswith(ENDINGS)
+
+
+def is_hidden(path: str | os.PathLike) -> bool:
+    """Whether the name, or that of a folder on the way, begins with a dot, as macOS' ._a.tif beside a.tif."""
+    return any(part.startswith(".") for part in Path(path).parts)
 
 
 def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:

@@ -6,7 +6,9 @@ import numpy
 import pytest
 from PIL import Image
 
+from gsa.cli._predict import _files
 from gsa.data import ImageFolderDataModule
+from gsa.data._class_folders import PictureFiles
 
 
 def write_pictures(root, parts=("train", "test"), classes=("cat", "dog"), count=10, suffix="jpg", side=(40, 32)):
@@ -122,6 +124,29 @@ def test_animations_are_no_other_files(tmp_path):
     module = ImageFolderDataModule(tmp_path, batch_size=1)
     module.setup()
     assert len(module.parts["test"]) == 6
+
+
+def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_path):
+    write_pictures(tmp_path, parts=("all",), count=5, suffix="jfif")
+    root = tmp_path / "all"
+    for name in ("cat/._0.jfif", "dog/.hidden.png", "dog/Thumbs.db", "cat/.ipynb_checkpoints/0.png"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(b"not a picture")
+    module = ImageFolderDataModule(root, batch_size=1)
+    module.setup()
+    read = PictureFiles.of_folder(root, module.classes, 8).files
+    assert sorted(path for path, _ in read) == sorted(map(str, _files([root])))
+    assert sum(map(len, module.parts.values())) == 10
+    for name in ("cat/a.HEIC", "cat/b.ppm", "dog/c.heic", "dog/notes"):
+        (root / name).write_bytes(b"passed over")
+    with pytest.warns(UserWarning, match=r"4 files in .*all are passed over \(.heic: 2, .ppm: 1, no ending: 1\); exp"):
+        ImageFolderDataModule(root, batch_size=1).setup()
+
+
+def test_a_class_without_pictures_names_the_endings_that_are_read(tmp_path):
+    write_pictures(tmp_path, parts=("all",), suffix="ppm")
+    with pytest.raises(FileNotFoundError, match="no pictures in .*cat; expected files of .apng, .bmp, .gif, .jfif"):
+        ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
 
 
 @pytest.mark.parametrize("parts, named", [

@@ -13,7 +13,7 @@ from torchvision.transforms import functional as F
 from gsa import cli
 from gsa.data import ImageFolderDataModule
 from gsa.files import printable
-from gsa.files.pictures import FORMATS, read_picture
+from gsa.files.pictures import ENDINGS, FORMATS, read_picture
 from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
 from tests.data.test_image_folder import write_pictures
@@ -40,6 +40,10 @@ def test_the_formats(tmp_path, kind):
     found = numpy.asarray(read_picture(tmp_path / "picture", "RGB", 16)).astype(int)
     first, second = (abs(found - numpy.asarray(frame)).mean() for frame in frames)
     assert first < second / 2 and (first == 0 or kind in ("JPEG", "WEBP"))
+
+
+def test_the_endings_are_those_of_the_formats():
+    assert set(ENDINGS) == {ending for ending, kind in Image.registered_extensions().items() if kind in FORMATS}
 
 
 def test_a_photograph_with_others_behind_it_is_a_jpeg(tmp_path):
