@@ -167,7 +167,13 @@ def _make_all(config: DictConfig) -> Run:
 
 
 def _try(run: Run) -> None:
-    """Optimizer and schedule are made, and an empty picture is classified."""
+    """Optimizer and schedule are made, and an empty picture is classified; what is monitored will be logged."""
+    for name, node in (run.config.callbacks or {}).items():
+        if str(node.get("monitor")).endswith("/auroc") and run.data.num_classes != 2:
+            raise ConfigError(
+                f"callbacks.{name}.monitor={node.monitor} is of two classes, but the data have {run.data.num_classes}: "
+                "monitor val/accuracy or val/loss"
+            )
     run.classifier.make_scheduler(run.classifier.new_optimizer(), 100)
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():

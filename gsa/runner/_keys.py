@@ -16,7 +16,7 @@ __all__ = ["every_key", "flat", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
-_METRICS = ("accuracy", "loss", "auroc")
+_MONITORED = ("val/accuracy", "val/loss", "val/auroc", "train/accuracy", "train/loss")
 _GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
@@ -137,12 +137,14 @@ def _check_monitor(where: str, node: Any) -> None:
     monitor = node.get("monitor") if isinstance(node, dict) else None
     if monitor is None:
         return
-    chooses = str(node.get("_target_")).endswith("ModelCheckpoint")
-    legal = ["val/accuracy"] if chooses else [f"{part}/{name}" for part in ("val", "train") for name in _METRICS]
+    target = str(node.get("_target_"))
+    chooses = target.endswith("ModelCheckpoint")  # weights, by accuracy
+    legal = ["val/accuracy"] if chooses else list(_MONITORED)
     if monitor not in legal:
         raise ConfigError(f"{where}.monitor must be one of {legal}{nearest(str(monitor), legal)}, but got {monitor!r}")
-    if chooses and node.get("mode", "min") != "max":
-        raise ConfigError(f"{where}.mode must be max, for weights are chosen by accuracy, but got {node.get('mode')!r}")
+    best, mode = "min" if monitor.endswith("/loss") else "max", node.get("mode", "min")
+    if (chooses or target.endswith("EarlyStopping")) and mode != best:
+        raise ConfigError(f"{where}.mode must be {best} for {monitor}, but got {mode}: set {where}.mode={best}")
 
 
 def _check_compilation(plain: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import write_config
 from gsa.runner._wandb_settings import complete_wandb, keep_wandb_ids
 
+EARLY = "callbacks=early_stopping callbacks.early_stopping"
 ROOT = Path(__file__).parents[2]
 
 
@@ -70,11 +71,16 @@ def test_classes_are_weighed_by_the_training_part(small):
     ("callbacks.best.monitor=val/loss", r"callbacks.best.monitor must be one of \['val/accuracy'\]"),
     ("callbacks.best.mode=min", "callbacks.best.mode must be max"),
     ("+callbacks.best2={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/los}", "nearest is 'val/loss'"),
+    (f"{EARLY}.monitor=val/loss", "mode must be min for val/loss, but got max"),
+    (f"{EARLY}.mode=min", "mode must be max for val/accuracy, but got min"),
+    ("+callbacks.stop={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/accuracy}", "stop.mode=max"),
+    (f"{EARLY}.monitor=train/auroc", "monitor must be one of .* but got 'train/auroc'"),
+    (f"{EARLY}.monitor=val/auroc", "val/auroc is of two classes, but the data have 10"),
     ("tags=mine", r"tags must be a list of words, such as \[mine,second\], but got 'mine'"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused(small, wrong, message):
     with pytest.raises(ConfigError, match=message):
-        build(small(wrong))
+        build(small(*wrong.split()))
 
 
 def test_places_are_said_once_in_a_file(tmp_path):
