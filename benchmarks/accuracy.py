@@ -218,8 +218,7 @@ def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates:
 
 def score(part: str, runs: list[dict]) -> str:
     """Accuracy on a part; — where the runs were told not to test."""
-    found = [run[f"{part}_accuracy"] for run in runs]
-    return "—" if None in found else spread(found)
+    return spread([run[f"{part}_accuracy"] for run in runs])
 
 
 def epochs_to(level: float, runs: list[dict]) -> str:

@@ -23,7 +23,9 @@ COLUMNS = (
 
 
 def reports(folders: list[Path]) -> list[dict]:
-    """Every report below the folders, in the order of their paths.
+    """Every report below the folders, in the order of their paths; runs that were tested, if there are any.
+
+    Those that were not are searches then, and may have looked at other parts.
 
     Raises:
         ValueError: no report, or runs on different data.
@@ -32,6 +34,7 @@ def reports(folders: list[Path]) -> list[dict]:
     found = [json.loads(file.read_text()) | {"folder": file.parent.name} for file in files]
     if not found:
         raise ValueError(f"there is no report.json below {', '.join(map(str, folders))}")
+    found = [report for report in found if report["test_accuracy"] is not None] or found
     data = {json.dumps([r["data"], r["split"], r["used"]["val"], r["used"]["test"]]) for r in found}
     if len(data) > 1:
         raise ValueError(f"these runs cannot stand in one table: they saw different data, {sorted(data)}")
@@ -66,8 +69,10 @@ def table(found: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def spread(shares: list[float]) -> str:
-    """Mean and standard deviation in percent."""
+def spread(shares: list[float | None]) -> str:
+    """Mean and standard deviation in percent; — where one was not measured."""
+    if None in shares:
+        return "—"
     percent = [100 * share for share in shares]
     deviation = f" ± {statistics.stdev(percent):.1f}" if len(percent) > 1 else ""
     return f"{statistics.mean(percent):.1f}{deviation}"

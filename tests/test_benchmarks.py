@@ -72,6 +72,15 @@ def test_runs_that_differ_in_more_than_the_seed_have_rows_of_their_own(tmp_path)
     assert not any("±" in row for row in rows)
 
 
+def test_runs_that_were_not_tested_are_told_or_were_searches_for_others(tmp_path):
+    untested = {"test_accuracy": None, "used": {"train": 3, "val": 2, "test": 0}}
+    write_report(tmp_path / "r4_sa" / "search_0.1", seed=1000, **untested)
+    assert "| 50.0 | — |" in table.table(table.reports([tmp_path])).splitlines()[-1]
+    write_report(tmp_path / "r4_sa" / "seed_0")
+    (row,) = table.table(table.reports([tmp_path])).splitlines()[4:]
+    assert "| 0 | 50.0 | 40.0 |" in row
+
+
 def test_runs_on_different_data_do_not_share_a_table(tmp_path):
     write_report(tmp_path / "0")
     write_report(tmp_path / "1", split={"train": 4, "val": 2, "test": 1})
