@@ -1,8 +1,10 @@
 """What Hydra refuses, with the nearest key or choice; and words that it takes."""
 
+import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 import hydra
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import HydraException, MissingConfigException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
@@ -25,14 +28,13 @@ _PLUGINS = {"launcher/joblib": "sweep", "launcher/submitit": "slurm", "sweeper/o
 
 def override(key: str, path: Path) -> str:
     """A path for a key, as a word of the command line: folders may be named by overrides, so Hydra wants quotes."""
-    value = str(path)
-    if re.search(r"[^\w/.\-]", value):
-        value = "'" + value.replace("'", "\\'") + "'"
-    return shlex.quote(f"{key}={value}")
+    return _word(_quoted(key, str(path)))
 
 
 def explained(error: Exception) -> str:
-    """Hydra's message, with the nearest key or choice."""
+    """Hydra's message, with the nearest key or choice, or the word that was meant."""
+    if isinstance(error, OverrideParseException):
+        return f"Hydra cannot read {error.override!r}: {_unread(error.override)}"
     cause = error.__cause__
     key = getattr(cause, "full_key", None)
     if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
@@ -47,6 +49,28 @@ def explained(error: Exception) -> str:
                 return f"{not_installed(f'{missing} is a plugin of Hydra that', extra)}"
         return f"{str(error).splitlines()[0]}{nearest(missing, error.options or _choices())}"
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
+
+
+def _quoted(key: str, value: str) -> str:
+    if re.search(r"[^\w/.\-]", value, re.ASCII):
+        value = "'" + value.replace("'", "\\'") + "'"
+    return f"{key}={value}"
+
+
+def _word(text: str) -> str:
+    """For the shell; in double quotes, where there are single ones within."""
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
+
+
+def _unread(given: str) -> str:
+    """What Hydra would read in place of a word, if a path or another text was meant."""
+    key, _, value = given.partition("=")
+    if value[:1] not in "[{'\"":  # what has begun as a list or a quoted text; or nothing
+        meant = _quoted(key, os.path.expanduser(value))
+        with suppress(HydraException):
+            OverridesParser.create().parse_override(meant)
+            return f"texts with spaces, accents, brackets and the like must be quoted: {_word(meant)}"
+    return "expected key=value, and lists as key=[a,b]"
 
 
 def _choices() -> list[str]:

@@ -1,15 +1,17 @@
 """The command builds a run once, and says on one screen what it is about to do."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hydra.errors import MissingConfigException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException
 
 import gsa
-from gsa.runner._messages import explained
+from gsa.runner._messages import explained, override
 
 ROOT = Path(gsa.__file__).parent.parent
 COUNTED = """
@@ -56,6 +58,24 @@ def test_quiet_says_nothing_between_the_announcement_and_the_report(tmp_path):
     assert empty and [line.split()[0] for line in announced.splitlines()] == [
         "network", "data", "recipe", "device", "estimate", "folder"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["/x/meine übersicht (neu)", "/x/übersicht", "/x/it's", "/x/a=b", "/x/a;b", "~/x"])
+def test_what_hydra_cannot_read_is_printed_as_it_would(value):
+    parser = OverridesParser.create()
+    with pytest.raises(HydraException) as refused:
+        parser.parse_overrides([f"data.root={value}"])
+    (word,) = shlex.split(explained(refused.value).partition("must be quoted: ")[2])
+    assert parser.parse_override(word).value() == os.path.expanduser(value)
+    (word,) = shlex.split(override("data.root", Path(value)))
+    assert parser.parse_override(word).value() == value
+
+
+@pytest.mark.parametrize("given", ["seed", "tags=[a,b", "+data.rüt=3"])
+def test_what_is_no_text_is_not_quoted(given):
+    with pytest.raises(HydraException) as refused:
+        OverridesParser.create().parse_overrides([given])
+    assert explained(refused.value) == f"Hydra cannot read {given!r}: expected key=value, and lists as key=[a,b]"
 
 
 @pytest.mark.parametrize(("plugin", "extra"), [
