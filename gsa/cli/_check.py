@@ -32,6 +32,10 @@ def run(options: Namespace) -> int:
     said = [f"--{name}" for name in ("group", "shift", "permute") if getattr(options, name)]
     if len(said) > 1:
         raise ValueError(f"say one symmetry: --group, --shift or --permute, but got {' and '.join(said)}")
+    if not 0 < options.tolerance < math.inf:
+        raise ValueError(f"--tolerance must be positive and finite, but got {options.tolerance}")
+    if options.depth < 0:
+        raise ValueError(f"--depth must be at least 0, for the whole network alone, but got {options.depth}")
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
