@@ -34,7 +34,7 @@ ARROWS = {
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "viz", "files"},
-    "saved": {"_version", "_extras", "files", "models", "ops"},
+    "saved": {"_version", "_extras", "_nearest", "files", "models", "ops"},
     "training": {"files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},

@@ -93,12 +93,27 @@ def _check_top(plain: dict[str, Any]) -> None:
     for key in ("in_channels", "num_classes"):
         if key in plain["model"]:
             raise ConfigError(f"model.{key} is that of the data and cannot be set")
-    if plain["ckpt_path"] not in (None, "auto") and not Path(plain["ckpt_path"]).is_file():
-        raise ConfigError(f"there is no checkpoint at {plain['ckpt_path']}")
+    if plain["ckpt_path"] not in (None, "auto"):
+        _check_checkpoint(Path(plain["ckpt_path"]), "last" if plain["train"] else "best")
     if not plain["train"] and plain["ckpt_path"] in (None, "auto"):
         raise ConfigError(
             f"train=false tests a checkpoint: set ckpt_path=…/checkpoints/best.ckpt, but got {plain['ckpt_path']!r}"
         )
+
+
+def _check_checkpoint(path: Path, name: str) -> None:
+    """The file itself, not its folder, nor an export."""
+    if (inside := path / "checkpoints" / f"{name}.ckpt").is_file():
+        raise ConfigError(f"ckpt_path must be a file, but {path} is the folder of a run: set ckpt_path={inside}")
+    export = path.parent if path.suffix == ".safetensors" else path
+    if (export / "model.safetensors").is_file():
+        raise ConfigError(
+            f"ckpt_path must be a checkpoint, but {path} is an export, of weights only; in Python, a run begins with "
+            f"them: run = gsa.runner.build(config); weights = gsa.load({str(export)!r}).state_dict(); "
+            "run.network.load_state_dict(weights); gsa.runner.train(config, run)"
+        )
+    if not path.is_file():
+        raise ConfigError(f"there is no checkpoint at {path}")
 
 
 def _check_trainer(plain: dict[str, Any]) -> None:

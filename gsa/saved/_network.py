@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gsa.models import Network, PictureFormat, is_export, list_pretrained, pretrained_folder, read_export
+from gsa._nearest import nearest
+from gsa.models import Network, PictureFormat, is_export, list_models, list_pretrained, pretrained_folder, read_export
 from gsa.saved._building import build
 from gsa.saved._checkpoint import read_checkpoint
 
@@ -38,8 +39,8 @@ def load(path: str | os.PathLike[str]) -> Network:
 def read(path: str | os.PathLike[str]) -> Saved:
     """`load`, with what is known of the network besides."""
     path = Path(path)
-    if not path.exists() and str(path) in list_pretrained():
-        path = pretrained_folder(str(path))
+    if not path.exists() and len(path.parts) == 1 and not path.suffix:
+        path = _of_name(str(path))
     best, last = (path / "checkpoints" / f"{name}.ckpt" for name in ("best", "last"))
     if is_export(path) and not best.is_file():  # which a run that was exported into its own folder has trained since
         config, weights = read_export(path)
@@ -56,6 +57,19 @@ def read(path: str | os.PathLike[str]) -> Saved:
     network = build(path, {**model, **sizes}, weights, made_by)
     network.pictures = known
     return Saved(network, model, known)
+
+
+def _of_name(name: str) -> Path:
+    """Where the weights of a network lie that comes trained."""
+    if name in list_pretrained():
+        return pretrained_folder(name)
+    if name in list_models():
+        trained = ", ".join(list_pretrained())
+        raise FileNotFoundError(f"{name} does not come trained: expected a run, a checkpoint, an export, or {trained}")
+    raise FileNotFoundError(
+        f"there is neither a file nor a network called {name!r}{nearest(name, list_models())}: expected a run, a "
+        "checkpoint, an export, or a name of gsa list"
+    )
 
 
 def _of_checkpoint(path: Path) -> tuple[dict[str, Any], Any, dict[str, Any], Any]:

@@ -40,7 +40,7 @@ def test_gradients_are_checked_and_drawn(capsys, tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     (["--shift", "4"], "--shift must be pixels down and right, such as 16,0, but got '4'"),
     (["--shift", "4,0", "--group", "R4"], "--group, --shift or --permute, but got --group and --shift"),
-    *((["--tolerance", value], "--tolerance must be positive and finite, but got") for value in ("nan", "-1", "0", "inf")),
+    *((["--tolerance", value], "--tolerance must be positive and finite, but got") for value in ("nan", "-1", "0")),
     (["--depth", "-1"], "--depth must be at least 0, for the whole network alone, but got -1"),
     (["--margin", "2"], "--margin is for --shift"),
     (["--shift", "4,0", "--margin", "8"], "a margin of 8 leaves nothing of a 16×16 picture"),

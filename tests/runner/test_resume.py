@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from omegaconf import OmegaConf
 
-from gsa.runner import ConfigError, train
+import gsa
+from gsa.runner import ConfigError, build, train
 from gsa.runner._resume import finished_report, refuse_other_training
+from gsa.saved import export, read
 from gsa.training import Stopped
 from tests.runner.faults import act_in
 from tests.runner.test_run import DROPOUT, outcome
@@ -55,6 +58,23 @@ def test_auto_does_not_begin_anew_over_damage(small, tmp_path):
         file.write_bytes(file.read_bytes()[:-1000])
     with pytest.raises(ConfigError, match="no checkpoint of the run in .* is whole"):
         train(small("trainer.max_epochs=1", "ckpt_path=auto"))
+
+
+def test_a_folder_and_an_export_are_no_checkpoints_but_say_what_is(small, tmp_path):
+    _, objects = train(small("trainer.max_epochs=1"))
+    folder, exported = objects["folder"], tmp_path / "exported"
+    export(read(folder), exported)
+    for more, name in ((), "last"), (("train=false",), "best"):
+        with pytest.raises(ConfigError, match=f"set ckpt_path={folder}/checkpoints/{name}.ckpt"):
+            build(small(f"ckpt_path={folder}", *more))
+    for path in exported, exported / "model.safetensors":
+        with pytest.raises(ConfigError, match="is an export, of weights only; in Python") as refused:
+            build(small(f"ckpt_path={path}"))
+    said = {"gsa": gsa, "config": small("trainer.max_epochs=1", "optimizer.lr=0", "ema=null", folder="second")}
+    exec(str(refused.value).partition("begins with them: ")[2], said)
+    expected = gsa.load(exported).state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in said["run"].network.named_parameters())
+    assert (tmp_path / "second" / "report.json").is_file()
 
 
 def test_auto_refuses_the_checkpoint_of_another_run(small, tmp_path):

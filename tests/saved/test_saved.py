@@ -130,6 +130,17 @@ def refuse(workspace):
     raise wandb.errors.UsageError("nobody is logged in")
 
 
+@pytest.mark.parametrize("name, message", [
+    ("digit_gsa", "neither a file nor a network called 'digit_gsa' (the nearest is 'digits_gsa')"),
+    ("rotmnist_r4_sa", "rotmnist_r4_sa does not come trained: expected a run, a checkpoint, an export, or digits_gsa, "),
+    ("outputs/nothing", "there is no checkpoint at outputs/nothing"),
+])  # fmt: skip
+def test_a_name_that_is_none_has_a_nearest_one(name, message, capsys):
+    for words in ["predict", "a.png", "--checkpoint", name], ["export", "--to", "x", "--checkpoint", name]:
+        assert cli.main(words) == 2 and message in capsys.readouterr().err
+    assert cli.main(["check", "digit_gsa"]) == 2 and "(the nearest is 'digits_gsa')" in capsys.readouterr().err
+
+
 def test_the_command_lists_networks(capsys):
     assert cli.main(["list"]) == 0
     text = capsys.readouterr().out
