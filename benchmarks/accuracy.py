@@ -5,8 +5,9 @@
     python benchmarks/accuracy.py --table rotmnist --quick -- data.source=mnist data.root=path/to/folder/with/MNIST
 
 What follows -- are overrides of train.py for every row. Every row and seed is a run of train.py in a folder of its own
-below multirun/accuracy_<table>; called again, finished runs are kept and unfinished ones go on. With --budget, no run
-begins after so many minutes, and those at work are stopped and saved, as they are by Ctrl-C and SIGTERM.
+below multirun/accuracy_<table>; called again, finished runs are kept and unfinished ones go on. Results hold the rows
+of earlier calls in the same --folder too, if they saw the same data and all their seeds have finished. With --budget,
+no run begins after so many minutes, and those at work are stopped and saved, as they are by Ctrl-C and SIGTERM.
 
 --quick is the shortened table: few rows, the fast recipe, few epochs of few pictures and 5 000 of the test pictures,
 the same for all. Each row gets the same search: every rate of --rates for half the epochs, with a seed of its own and
@@ -19,6 +20,7 @@ import os
 import re
 import shlex
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -27,9 +29,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from _curves import draw, epochs_to
 from _machine import add_record, describe, results, save
 from published import AS_PUBLISHED, LONG, PUBLISHED, QUICK
-from table import spread
+from table import data_of, spread
 
 ROOT = Path(__file__).parent.parent
 SEARCH_SEED = 1000
@@ -128,12 +131,17 @@ def stop(working: Iterable[subprocess.Popen]) -> None:
         process.wait()
 
 
+def every_row(table: str) -> list[str]:
+    """Of a table at any length, in its order."""
+    return list(dict.fromkeys(row for rows in (PUBLISHED, LONG, QUICK) for row in rows.get(table, ())))
+
+
 def rows_of(options: argparse.Namespace) -> list[str]:
     """The experiments of the table that were asked for."""
-    table = dict.fromkeys(row for rows in (PUBLISHED, LONG, QUICK) for row in rows.get(options.table, ()))
+    table = every_row(options.table)
     if options.rows:
         wanted = [name for name in table if name in options.rows or name.split("/")[1] in options.rows]
-        known = {name.split("/")[1] for name in table} | table.keys()
+        known = {name.split("/")[1] for name in table} | set(table)
         if unknown := [row for row in options.rows if row not in known]:
             raise SystemExit(f"{', '.join(unknown)} is no row of {options.table}; the rows are {', '.join(table)}")
         return wanted
@@ -179,6 +187,16 @@ def seeded(options: argparse.Namespace, row: str, seed: int, rate: float | None)
     return Run(row, options.folder / folder_of(row) / name, found)
 
 
+def earlier(folder: Path, row: str) -> tuple[str, list[dict]] | None:
+    """The rate and the reports of a row whose seeds have all finished in a folder; of several rates, the best on
+    validation."""
+    at: dict[str, list[dict | None]] = {}
+    for place in sorted((folder / folder_of(row)).glob("seed_*")):
+        at.setdefault(place.name.partition("_rate_")[2], []).append(Run(row, place, ()).report)
+    whole = {rate: [run for run in runs if run] for rate, runs in at.items() if None not in runs}
+    return max(whole.items(), key=lambda found: statistics.mean(r["val_accuracy"] for r in found[1]), default=None)
+
+
 def folder_of(row: str) -> str:
     """A row as a path that Hydra takes without quotes."""
     return re.sub(r"[^\w/.-]+", "_", row)
@@ -190,7 +208,7 @@ def overrides(options: argparse.Namespace, epochs: int) -> tuple[str, ...]:
     return (*QUICK_OVERRIDES, f"trainer.max_epochs={max(epochs, 1)}", *options.overrides)
 
 
-def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates: dict[str, float]) -> str:
+def markdown(options: argparse.Namespace, reports: dict[str, list[dict]], rates: dict[str, float | str]) -> str:
     """One line a row."""
     first = next(iter(reports.values()))[0]
     split, used = first["split"], first["used"]
@@ -221,36 +239,6 @@ def score(part: str, runs: list[dict]) -> str:
     return spread([run[f"{part}_accuracy"] for run in runs])
 
 
-def epochs_to(level: float, runs: list[dict]) -> str:
-    """After how many epochs validation first was at a level, in the mean over seeds; — if one never was."""
-    reached = [
-        next((n for n, epoch in enumerate(run["history"], 1) if epoch["val/accuracy"] >= level), None) for run in runs
-    ]
-    return "—" if None in reached else f"{sum(reached) / len(reached):.0f}"
-
-
-def draw(reports: dict[str, list[dict]], name: str) -> None:
-    """Validation accuracy against epochs, the mean over seeds and its range."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6, 5), layout="constrained")
-    for row, runs in reports.items():
-        curves = [[100 * epoch["val/accuracy"] for epoch in run["history"]] for run in runs]
-        epochs = range(1, min(map(len, curves)) + 1)
-        at_each = [[curve[epoch - 1] for curve in curves] for epoch in epochs]
-        (line,) = axis.plot(epochs, [sum(values) / len(values) for values in at_each], "o-", markersize=3, label=row)
-        axis.fill_between(epochs, *zip(*((min(v), max(v)) for v in at_each), strict=True), alpha=0.2,
-                          color=line.get_color())  # fmt: skip
-    axis.set(xlabel="epoch", ylabel="validation accuracy, %")
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", fontsize="small")
-    figure.savefig(results() / f"{name}.png", dpi=110)
-
-
 def main(options: argparse.Namespace) -> None:
     rows = rows_of(options)
     name = "_".join(["accuracy", options.table, *(["quick"] if options.quick else []), *(options.rows or [])])
@@ -262,14 +250,19 @@ def main(options: argparse.Namespace) -> None:
     runs = {row: [seeded(options, row, seed, rates.get(row)) for seed in range(options.seeds)] for row in rows}
     refuse_failures(finish([run for of_row in runs.values() for run in of_row], options.jobs, deadline))
     reports = {row: [run.report for run in of_row] for row, of_row in runs.items()}
+    data = data_of(reports[rows[0]][0])
+    for row in set(every_row(options.table)) - set(rows):
+        if (found := earlier(options.folder, row)) and data_of(found[1][0]) == data:
+            rates[row], reports[row] = found[0] or "recipe", found[1]
+    reports = {row: reports[row] for row in every_row(options.table) if row in reports}
     text = markdown(options, reports, rates)
     if is_new:
         text += f"\n\nAll of it took {(time.monotonic() - began) / 60:.0f} minutes, {options.jobs} run(s) at a time."
     print(text)
     save(name, shlex.join(["python", "benchmarks/accuracy.py", *sys.argv[1:]]), text)
-    data = {"command": sys.argv[1:], "machine": describe(), "rates": rates, "reports": reports}
-    (results() / f"{name}.json").write_text(json.dumps(data, indent=1))
-    draw(reports, name)
+    saved = {"command": sys.argv[1:], "machine": describe(), "rates": rates, "reports": reports}
+    (results() / f"{name}.json").write_text(json.dumps(saved, indent=1))
+    draw(reports, results() / f"{name}.png")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -35,10 +35,15 @@ def reports(folders: list[Path]) -> list[dict]:
     if not found:
         raise ValueError(f"there is no report.json below {', '.join(map(str, folders))}")
     found = [report for report in found if report["test_accuracy"] is not None] or found
-    data = {json.dumps([r["data"], r["split"], r["used"]["val"], r["used"]["test"]]) for r in found}
+    data = set(map(data_of, found))
     if len(data) > 1:
         raise ValueError(f"these runs cannot stand in one table: they saw different data, {sorted(data)}")
     return found
+
+
+def data_of(report: dict) -> str:
+    """What a run has been validated and tested on."""
+    return json.dumps([report["data"], report["split"], report["used"]["val"], report["used"]["test"]])
 
 
 def table(found: list[dict]) -> str:

@@ -134,6 +134,30 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
     assert (tmp_path / "runs.png").stat().st_size > 1000
 
 
+def test_a_table_holds_the_rows_of_earlier_calls_in_its_folder(tmp_path, monkeypatch):
+    def finish(runs, jobs, deadline):
+        for run in runs:
+            write_accuracy_report(run, 0.5)
+        return []
+
+    monkeypatch.setattr(accuracy, "finish", finish)
+    monkeypatch.setattr(accuracy, "results", lambda: tmp_path)
+    monkeypatch.setattr(accuracy, "save", lambda name, command, text: (tmp_path / f"{name}.md").write_text(text))
+    shared = ["--quick", "--seeds", "2", "--rates", "0.01", "--folder", str(tmp_path / "runs")]
+    accuracy.main(options_of("--rows", "r4_sa", *shared))
+    folder = tmp_path / "runs" / "rotmnist"
+    write_report(folder / "z2_cnn" / "seed_0_rate_0.01", split={"train": 9, "val": 9, "test": 9})  # of other data
+    write_report(folder / "r4_cnn" / "seed_0_rate_0.01")
+    (folder / "r4_cnn" / "seed_1_rate_0.01").mkdir()  # has not finished
+    accuracy.main(options_of("--rows", "z2_sa", *shared))
+    rows = [line for line in (tmp_path / "runs.md").read_text().splitlines() if line.startswith("| rotmnist")]
+    assert [row.split(" | ")[:4] for row in rows] == [
+        [f"| rotmnist/{name}", "1,000", "2 × 3", "0.01"] for name in ("z2_sa", "r4_sa")
+    ]
+    saved = json.loads((tmp_path / "runs.json").read_text())
+    assert {row: len(runs) for row, runs in saved["reports"].items()} == {"rotmnist/z2_sa": 2, "rotmnist/r4_sa": 2}
+
+
 def test_a_row_that_is_not_in_the_table_is_refused():
     with pytest.raises(SystemExit, match="r5_sa is no row of rotmnist; the rows are rotmnist/z2_sa, "):
         accuracy.rows_of(options_of("--rows", "r5_sa"))
@@ -221,17 +245,28 @@ def test_figures_are_made_of_the_runs_that_are_there(tmp_path, monkeypatch):
         write_accuracy_report(accuracy.Run(row, tmp_path / row / "seed_0", ()), accuracy_of_it + 0.1)
     (tmp_path / "rotmnist/r4_sa/search_0.1").mkdir()
     (tmp_path / "rotmnist/r4_sa/search_0.1/report.json").write_text('{"test_accuracy": null}')
-    found = figures.rows_below([tmp_path])
+    found = figures.below([tmp_path])[str(tmp_path)]
     assert {row: len(runs) for row, runs in found.items()} == {
         "rotmnist/r4_sa": 1, "rotmnist/r4_sa_7x7": 1, "rotmnist/r4_sa model.published=true": 1,
     }  # fmt: skip
     (wide,) = figures.table_1(found)[2:]
-    assert wide == "| rotmnist/r4_sa_7x7 | 60.0 | 97.33 | 1.5 | 9:03, 1 | 7 | 1 |"
+    assert wide == "| rotmnist/r4_sa_7x7 | 2 × 3 | 60.0 | 97.33 | 1.5 | 9:03, 1 | 7 | 1 |"
     ours, theirs = figures.table_2(found)[2:]
-    assert ours.startswith("| rotmnist/r4_sa | 1,000 | 80.0 | 97.46 | 2 |")
-    assert theirs.startswith("| rotmnist/r4_sa model.published=true | 1,000 | 70.0 | 97.46 | 2 |")
+    assert ours == "| rotmnist/r4_sa | 2 × 3 | 80.0 | 97.46 | 1,000 | —, — | 1 |"
+    assert theirs.startswith("| rotmnist/r4_sa model.published=true | 2 × 3 | 70.0 | 97.46 | 1,000 |")
     with pytest.raises(SystemExit, match="no run that was tested lies below"):
         figures.main(SimpleNamespace(folders=[tmp_path / "rotmnist/r4_sa/search_0.1"]))
+
+
+def test_figures_are_made_of_what_is_recorded_too_each_apart(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "results", lambda: tmp_path)
+    monkeypatch.setattr(figures, "save", lambda name, command, text: None)
+    figures.main(SimpleNamespace(folders=[]))
+    said = capsys.readouterr().out
+    first, second = said.index("Table 1: accuracy_neighbourhood_quick"), said.index("Table 2: accuracy_early_quick")
+    assert first < said.index("rotmnist/r4_sa_global") < second < said.index("| rotmnist/r16_sa |")
+    assert "accuracy_search" not in said  # was not tested
+    assert {file.name for file in tmp_path.iterdir()} == {f"figures_{part}_quick.png" for part in figures.DRAWN}
 
 
 def test_every_row_with_a_published_figure_is_an_experiment():
