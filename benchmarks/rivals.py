@@ -5,7 +5,8 @@
 
 Networks for RotMNIST, 28×28 pixels, float32, on the CPU; a step is forward, backward and Adam, a prediction is forward
 without gradients. What disturbs one disturbs all, so that ratios hold on a busy machine too. The last row is `conv2d`
-of the shapes of R4_CNN, so that no ratio is won by a slow rival. Results go to outputs/benchmarks.
+of the shapes of R4_CNN, so that no ratio is won by a slow rival. The share of sgemm is the arithmetic that the network
+needs at least, a second, over that of a large product on the same threads. Results go to outputs/benchmarks.
 """
 
 import argparse
@@ -13,8 +14,9 @@ import shlex
 import sys
 
 import torch
+from _flop import flop
 from _machine import add_record, save
-from _measure import side_by_side
+from _measure import sgemm_peak, side_by_side
 from steps import work
 
 RIVAL = "rotmnist_r4_cnn"
@@ -29,16 +31,17 @@ def milliseconds(seconds: float) -> str:
 
 def main(repeats: int) -> None:
     lines = [
-        "| network | work | batch | median, ms | min – max | against R4_CNN | pictures a second |",
-        "|---" * 7 + "|",
+        "| network | work | batch | median, ms | min – max | against R4_CNN | pictures a second | of sgemm |",
+        "|---" * 8 + "|",
     ]
     for predict, batch in CASES:
         works = {name: work(name, 28, batch, predict) for name in NETWORKS}
-        times = side_by_side(works, repeats)
+        times, peak = side_by_side(works, repeats), sgemm_peak(torch.device("cpu"))
         for name, t in times.items():
             cells = [f"`{name}`", "prediction" if predict else "step", batch, milliseconds(t.median)]
             cells += [f"{milliseconds(t.least)} – {milliseconds(t.most)}", f"{t.median / times[RIVAL].median:.2f}×"]
-            lines.append(f"| {' | '.join(map(str, [*cells, f'{batch / t.median:.0f}']))} |")
+            cells += [f"{batch / t.median:.0f}", f"{flop(works[name]) / t.median / peak:.1%}"]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
         print("\n".join(lines[-len(NETWORKS) :]), flush=True)
     command = shlex.join(["python", "benchmarks/rivals.py", *sys.argv[1:]])
     save("rivals_cpu", command, f"28×28 pixels, float32, medians of {repeats}.\n\n" + "\n".join(lines))
