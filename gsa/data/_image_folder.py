@@ -98,7 +98,9 @@ class ImageFolderDataModule(PictureDataModule):
                 raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
         self._check_places([self.root / part / name for part in named for name in classes])
         read = self._readable({part: self._files(self.root / part, classes) for part in named})
-        parts: dict[str, LabelledPictures] = {**read}
+        parts: dict[str, LabelledPictures] = {
+            part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
+        }
         if "val" not in parts:
             training = read["train"]
             order = numpy.random.default_rng(self.split_seed).permutation(len(training))
@@ -127,7 +129,12 @@ class ImageFolderDataModule(PictureDataModule):
     def _dealt_out(self, files: PictureFiles, classes: Sequence[str]) -> dict[str, LabelledPictures]:
         shares = self.test_share, (1 - self.test_share) * self.val_share
         test, val, train = stratified(files.labels, shares, self.split_seed, classes.__getitem__)
-        return {"train": Subset(files, train), "val": Subset(files, val), "test": Subset(files, test)}
+        return {"train": Subset(files, train), "val": self._mixed(files, val), "test": self._mixed(files, test)}
+
+    def _mixed(self, files: PictureFiles, rows: Sequence[int]) -> Subset:
+        """In an order whose first few are of all classes, for whoever looks at no more (`limit_test_batches`)."""
+        order = numpy.random.default_rng(self.split_seed).permutation(len(rows))
+        return Subset(files, [rows[index] for index in order])
 
     def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
         """The parts without files that cannot be read; one message for all of these."""

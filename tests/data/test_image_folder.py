@@ -167,3 +167,17 @@ def test_hidden_folders_are_no_classes_and_one_class_is_too_few(tmp_path):
     shutil.rmtree(tmp_path / "all" / "cat")
     with pytest.raises(ValueError, match=r"two classes at least, but .* has \['dog'\]"):
         ImageFolderDataModule(tmp_path / "all", batch_size=4).setup()
+
+
+@pytest.mark.parametrize("parts", [("train", "test"), ("train", "val", "test"), None])
+def test_the_first_pictures_that_are_looked_at_are_of_all_classes(tmp_path, parts):
+    """limit_test_batches, or limit_val_batches, takes the first."""
+    if parts is None:
+        write_pictures(tmp_path / "all", parts=(".",), count=40)
+    else:
+        write_pictures(tmp_path, parts=parts, count=40)
+    module = ImageFolderDataModule(tmp_path / "all" if parts is None else tmp_path, size=8, val_share=0.4)
+    module.setup()
+    for part in ("val", "test"):
+        pictures = module.parts[part]
+        assert {int(pictures[index][1]) for index in range(8)} == {0, 1}

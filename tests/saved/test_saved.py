@@ -132,7 +132,7 @@ def refuse(workspace):
 
 @pytest.mark.parametrize("name, message", [
     ("digit_gsa", "neither a file nor a network called 'digit_gsa' (the nearest is 'digits_gsa')"),
-    ("rotmnist_r4_sa", "rotmnist_r4_sa does not come trained: expected a run, a checkpoint, an export, or digits_gsa, "),
+    ("rotmnist_r4_sa", "rotmnist_r4_sa does not come trained: expected a run, a checkpoint, an export, or digits"),
     ("outputs/nothing", "there is no checkpoint at outputs/nothing"),
 ])  # fmt: skip
 def test_a_name_that_is_none_has_a_nearest_one(name, message, capsys):
