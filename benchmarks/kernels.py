@@ -2,6 +2,7 @@
 
     python benchmarks/kernels.py                          # R4, regular and summed
     python benchmarks/kernels.py --networks R4 R8 R16     # minutes
+    PYTHONPATH=folder python benchmarks/kernels.py --save kernels_triton_3.6  # pip install --target folder triton==3.6.0
 
 A step is forward and backward of all attention of a network for --batch pictures; what is counted is what all warps
 issue in our kernels, each loop with its trips. An H100 issues 132 × 4 instructions a cycle at best, at about 1.7 GHz.
@@ -87,7 +88,7 @@ def main(options: argparse.Namespace) -> int:
                 few = call.query.shape[2] <= 4 and call.query.shape[-1] <= 16
                 spilled = spilled or bool(few and listing.spilled)
         lines.append(f"| **{name}** | | | all | | | | | **{total / 1e9:.2f}** | {1e3 * total / PEAK:.1f} |")
-    save("kernels", " ".join(["python benchmarks/kernels.py", *sys.argv[1:]]), "\n".join(lines))
+    save(options.save, " ".join(["python benchmarks/kernels.py", *sys.argv[1:]]), "\n".join(lines))
     return int(spilled)
 
 
@@ -96,5 +97,6 @@ if __name__ == "__main__":
     add_record(parser)
     parser.add_argument("--networks", nargs="+", choices=tuple(NETWORKS), default=["R4", "R4 summed"])
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--save", metavar="NAME", default="kernels", help="of the file of results")
     parser.add_argument("--architecture", type=int, default=90)
     sys.exit(main(parser.parse_args()))
