@@ -141,7 +141,7 @@ def _make_all(config: DictConfig) -> Run:
     balanced = told("class_weights") == "balanced"
     loss = TrainingLoss(data.num_classes, told("label_smoothing", 0.0), told("mixup", 0.0), balanced)
     classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, loss)
-    history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints")
+    history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints", config.ckpt_path)
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:
         callbacks.append(EMAWeightAveraging(decay=config.ema))

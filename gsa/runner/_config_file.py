@@ -19,7 +19,7 @@ _KEYS = ("data", "model", "optimizer", "scheduler", "trainer", "seed")  # of eve
 
 
 def write_config(resolved: str, folder: Path) -> None:
-    """config.yaml with its digest, the first thing written; the report of an earlier run in the folder goes."""
+    """config.yaml with its digest; the report of what the run was before goes."""
     (folder / "report.json").unlink(missing_ok=True)
     content = resolved.encode()
     write_whole(folder / "config.yaml", _MARK + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)

@@ -39,7 +39,7 @@ class RankFailed(RuntimeError):
     """One of the processes of a run has failed, and all have ended."""
 
 
-def launch(folder: Path, world: int) -> None:
+def launch(folder: Path, world: int, resumed: str | None = None) -> None:
     """Run the configuration that stands in a folder, in several processes on this machine, to its end.
 
     Rank 0 prints where this process does, the others into rank_<n>.log.
@@ -47,12 +47,13 @@ def launch(folder: Path, world: int) -> None:
     Args:
         folder: of the run, with its config.yaml.
         world: number of processes.
+        resumed: the checkpoint that it goes on from.
 
     Raises:
         RankFailed: with the error of the rank that failed first.
         Stopped: by a signal to this process, or to one of the others.
     """
-    listener = SaveOnSignal(str(folder / "checkpoints"))
+    listener = SaveOnSignal(str(folder / "checkpoints"), resumed)
     listener.waits = True
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # where the processes meet
     with listener.listening(), _silence(), TemporaryDirectory() as errors:

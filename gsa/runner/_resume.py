@@ -22,6 +22,7 @@ __all__ = [
     "where_it_stands",
 ]
 
+_FOLDERS = "hydra.run.dir, or hydra.sweep.dir for a sweep"
 # Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
 _OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size")
 _OF_THE_PLACE = (
@@ -62,9 +63,11 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
     """The report of this very run, if ckpt_path=auto asks for it and it has ended before.
 
     Raises:
-        ConfigError: the folder holds a run with another configuration.
+        ConfigError: the folder holds a run with another configuration, or one whose place this would take.
     """
     folder = Path(config.output_dir)
+    if config.ckpt_path != "auto":
+        _refuse_to_replace(folder, config)
     if config.ckpt_path != "auto" or not (folder / "config.yaml").exists():
         return None
     before, report, _ = _told(folder)
@@ -129,7 +132,7 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     """Compare how a checkpoint was trained with how the configuration would go on; it may do so for longer.
 
     Raises:
-        ValueError: naming what differs.
+        ValueError: naming what differs, or fewer epochs than there are already.
     """
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
@@ -146,9 +149,26 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
             f"a run goes on as it began, but the checkpoint {config.ckpt_path} was trained with other values: "
             f"{', '.join(differing)}; give those of its config.yaml"
         )
+    begun = checkpoint.get("epoch", -1) + 1
+    if begun > config.trainer.max_epochs:
+        raise ValueError(
+            f"trainer.max_epochs must be at least the {begun} epochs that the checkpoint {config.ckpt_path} has begun, "
+            f"but got {config.trainer.max_epochs}; train=false tests it"
+        )
     length = before.get("trainer.max_epochs")
     if length != config.trainer.max_epochs and not config.scheduler._target_.endswith(".constant"):
         warnings.warn(f"the learning rate goes on along the schedule of the {length} epochs of before", stacklevel=2)
+
+
+def _refuse_to_replace(folder: Path, config: DictConfig) -> None:
+    """A run goes on from a checkpoint of its own; a test may be made again, but not in the folder of a training."""
+    begun = config.ckpt_path if config.train else None
+    if begun is not None and Path(begun).resolve().is_relative_to(folder.resolve()):
+        return
+    reported = (folder / "report.json").exists() and (config.train or (_told(folder)[0] or {}).get("train", True))
+    if reported or any((folder / "checkpoints").glob("*.ckpt")):
+        advice = "ckpt_path=auto goes on with it, or choose" if config.train else "choose"
+        raise ConfigError(f"{folder} holds a run already: {advice} another folder ({_FOLDERS})")
 
 
 def _told(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
@@ -186,7 +206,7 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
     if differing:
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
-            f"{', '.join(differing)}: choose another folder (hydra.run.dir, or hydra.sweep.dir for a sweep)"
+            f"{', '.join(differing)}: choose another folder ({_FOLDERS})"
         )
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from lightning.pytorch.callbacks import LambdaCallback
 from omegaconf import DictConfig, OmegaConf
 
 from gsa.report import (
@@ -83,11 +84,11 @@ def _train(run: Run) -> Results:
                     if is_new:
                         shutil.rmtree(run.folder)
                     raise
-            if is_first_rank():
-                write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+            if not (trains_here and _goes_on(run)):
+                _write_config(run)
             if trains_here:
                 return _train_here(run)
-            launch(run.folder, run.trainer.world_size)
+            launch(run.folder, run.trainer.world_size, run.config.ckpt_path)
     report = read_report(run.folder)
     return chosen_metrics(report), {"report": report, "folder": run.folder}
 
@@ -137,6 +138,16 @@ def _read_inputs(run: Run) -> None:
         raise ConfigError(str(error)) from error
 
 
+def _goes_on(run: Run) -> bool:
+    return run.config.train and run.config.ckpt_path is not None
+
+
+def _write_config(run: Run) -> None:
+    """The first thing written; of a run that goes on, once it does, for until then the report of before is true."""
+    if is_first_rank():
+        write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+
+
 def _announce(run: Run) -> None:
     """What is about to be trained, in the loggers, in network.txt, and on the screen."""
     (run.folder / "network.txt").write_text(f"{run.network}\n")
@@ -178,7 +189,11 @@ def _fit(run: Run) -> dict[str, float]:
     trainer, chosen = run.trainer, run.config.ckpt_path
     metrics = {}
     if run.config.train:
+        if _goes_on(run):
+            trainer.callbacks.append(LambdaCallback(on_train_start=lambda *_: _write_config(run)))
         trainer.fit(run.classifier, run.data, ckpt_path=run.config.ckpt_path, weights_only=True)
+        if _goes_on(run):  # of all its epochs, too, which are not begun again
+            _write_config(run)
         run.listener.stop_if_told()
         chosen = None
         if run.best is not None and run.best.best_model_path:

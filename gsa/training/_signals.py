@@ -26,9 +26,9 @@ class Stopped(SystemExit):
         checkpoint: what a run may go on from; None where nothing had been saved.
     """
 
-    def __init__(self, number: int, checkpoint: Path) -> None:
+    def __init__(self, number: int, checkpoint: Path | None) -> None:
         super().__init__(128 + number)
-        self._number, self.checkpoint = number, checkpoint if checkpoint.is_file() else None
+        self._number, self.checkpoint = number, checkpoint
 
     def __str__(self) -> str:
         name = signal.Signals(self._number).name
@@ -46,23 +46,30 @@ class SaveOnSignal(Checkpoint):
 
     Args:
         dirpath: folder of last.ckpt.
+        resumed: the checkpoint that the run goes on from.
 
     Attributes:
         received: the first signal.
         waits: whether a first signal is only noted, for those who ask for it; so it is while a run trains.
     """
 
-    def __init__(self, dirpath: str) -> None:
-        self.checkpoint = Path(dirpath) / "last.ckpt"
+    def __init__(self, dirpath: str, resumed: str | None = None) -> None:
+        self._last, self._resumed = Path(dirpath) / "last.ckpt", None if resumed is None else Path(resumed)
         self.received: int | None = None
         self.waits = False
         self._saved = False
         self._since = 0.0
+        self._before = _written(self._last)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """What holds the run: what it has saved, or went on from. A file of another run may be in its folder."""
+        return self._last if _written(self._last) != self._before else self._resumed
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """While inside, signals come here; around all that a run does."""
-        self.received, self._saved = None, False
+        self.received, self._saved, self._before = None, False, _written(self._last)
         try:
             before = {n: signal.signal(n, self._receive) for n in (signal.SIGINT, signal.SIGTERM)}
         except ValueError:  # not the main thread, which alone may listen
@@ -110,7 +117,7 @@ class SaveOnSignal(Checkpoint):
     def _save_if_anyone_was_told(self, trainer: lightning.Trainer) -> None:
         if trainer.strategy.reduce_boolean_decision(self.received is not None, all=False):
             self.received = self.received or signal.SIGTERM  # another process was told
-            trainer.save_checkpoint(self.checkpoint, weights_only=False)  # with all that a resumed run needs
+            trainer.save_checkpoint(self._last, weights_only=False)  # with all that a resumed run needs
             self._saved = True
 
     def _stop_if_saved(self) -> None:
@@ -121,3 +128,8 @@ class SaveOnSignal(Checkpoint):
         """Raise `Stopped` after training whose last steps were not interrupted; its checkpoint is on disk."""
         if self.received is not None:
             raise Stopped(self.received, self.checkpoint)
+
+
+def _written(file: Path) -> int | None:
+    """When a file was, if it is there."""
+    return file.stat().st_mtime_ns if file.is_file() else None

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 import gsa
 from gsa.runner import ConfigError, build, train
+from gsa.runner._config_file import read_config
 from gsa.runner._resume import finished_report, refuse_other_training
 from gsa.saved import export, read
 from gsa.training import Stopped
@@ -87,12 +88,44 @@ def test_auto_refuses_the_checkpoint_of_another_run(small, tmp_path):
         train(small("trainer.max_epochs=1", "seed=3", "ckpt_path=auto"))
 
 
-def test_auto_does_not_take_the_report_of_the_run_before(small, tmp_path):
-    train(small("trainer.max_epochs=1"))
+def test_a_run_that_goes_on_has_no_report_until_it_ends(small, tmp_path):
+    train(small("scheduler=constant", "trainer.max_epochs=1"))
+    longer = ("scheduler=constant", "trainer.max_epochs=2", f"ckpt_path='{tmp_path}/run/checkpoints/last.ckpt'")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
-        act_in(patch, 0, 1, lambda module: {}["planted"])
-        train(small("trainer.max_epochs=1", "seed=3"))
+        act_in(patch, 1, 1, lambda module: {}["planted"])
+        train(small(*longer))
     assert not (tmp_path / "run" / "report.json").exists()
+    assert read_config(tmp_path / "run" / "config.yaml").trainer.max_epochs == 2
+
+
+def test_a_resumption_that_cannot_be_leaves_the_run_as_it_was(small, tmp_path):
+    """Fewer epochs than there are; and whatever Lightning makes of a checkpoint."""
+    folder, last = tmp_path / "run", tmp_path / "run" / "checkpoints" / "last.ckpt"
+    train(small("scheduler=constant"))
+    before = [(folder / name).read_bytes() for name in ("config.yaml", "report.json")]
+    with pytest.raises(ConfigError, match="max_epochs must be at least the 2 epochs that .* has begun, but got 1"):
+        train(small("scheduler=constant", "trainer.max_epochs=1", f"ckpt_path='{last}'"))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
+        patch.setattr("gsa.training.Classifier.on_load_checkpoint", lambda *_: {}["planted"])
+        train(small("scheduler=constant", "trainer.max_epochs=3", f"ckpt_path='{last}'"))
+    assert [(folder / name).read_bytes() for name in ("config.yaml", "report.json")] == before
+    assert finished_report(small("scheduler=constant", "ckpt_path=auto")) is not None
+
+
+@pytest.mark.parametrize("file", ["report.json", "checkpoints/last.ckpt"])
+def test_a_run_takes_the_place_of_no_other(small, tmp_path, file):
+    """Neither a new one, nor one that goes on from elsewhere, nor a test; only tests may be made again."""
+    train(small("trainer.max_epochs=1", folder="first"))
+    last, taken = tmp_path / "first" / "checkpoints" / "last.ckpt", tmp_path / "run" / file
+    taken.parent.mkdir(parents=True)
+    shutil.copy(tmp_path / "first" / file, taken)
+    for options in (["seed=5"], [f"ckpt_path='{last}'"]):
+        with pytest.raises(ConfigError, match=r"run holds a run already: ckpt_path=auto goes on with it, or choose an"):
+            train(small(*options))
+    with pytest.raises(ConfigError, match=r"run holds a run already: choose another folder \(hydra.run.dir"):
+        train(small("train=false", f"ckpt_path='{last}'"))
+    for _ in range(2):
+        train(small("train=false", f"ckpt_path='{last}'", folder="tested"))
 
 
 REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as earlier versions have written it
@@ -131,7 +164,7 @@ def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
     last = tmp_path / "run" / "checkpoints" / "last.ckpt"
     with pytest.raises(ConfigError, match=rf"trained with other values: .*{key} \("):
         train(small("trainer.max_epochs=1", f"ckpt_path='{last}'", changed))
-    train(small("trainer.max_epochs=3", f"ckpt_path='{last}'", "train=false", changed))  # testing changes nothing
+    train(small(f"ckpt_path='{last}'", "train=false", changed, folder="tested"))  # which changes nothing
 
 
 def test_a_run_on_rotmnist_from_before_clutter_goes_on(configure):

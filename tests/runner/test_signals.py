@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 import gsa
 from gsa.runner import train
 from gsa.saved import read_checkpoint
-from gsa.training import Stopped
+from gsa.training import SaveOnSignal, Stopped
 from tests.runner.faults import act_in
 from tests.runner.test_run import DROPOUT, outcome
 
@@ -74,6 +75,22 @@ def test_a_run_may_be_told_to_stop_at_any_place(small, place, saved, number):
     assert not (Path(small(folder="parts").output_dir) / "report.json").exists()
     weights, rows, accuracy = outcome(train(small(*options, "ckpt_path=auto", folder="parts"))[1])
     assert (rows, accuracy) == whole[1:] and all(torch.equal(weights[name], whole[0][name]) for name in weights)
+
+
+def test_a_run_calls_saved_what_it_has_saved_or_went_on_from(small, tmp_path):
+    """Told to stop before a step; planted: a file of another run, at the place where this one would save."""
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    train(small("trainer.max_epochs=1", folder="first"))
+    shutil.copytree(tmp_path / "first", tmp_path / "run")
+    for begun in (None, str(last.with_name("best.ckpt"))):
+        listener = SaveOnSignal(str(last.parent), begun)
+        with listener.listening(), pytest.raises(Stopped) as stopped:
+            signal.raise_signal(signal.SIGTERM)
+        assert stopped.value.checkpoint == (begun and Path(begun))
+    assert "best.ckpt" in str(stopped.value)
+    with listener.listening(), pytest.raises(Stopped, match=r"saved in .*last.ckpt"):
+        last.write_bytes(last.read_bytes())
+        signal.raise_signal(signal.SIGTERM)
 
 
 def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
