@@ -2,7 +2,7 @@
 
     python benchmarks/kernels.py                          # R4, regular and summed
     python benchmarks/kernels.py --networks R4 R8 R16     # minutes
-    PYTHONPATH=folder python benchmarks/kernels.py --save kernels_triton_3.6  # pip install --target folder triton==3.6.0
+    PYTHONPATH=folder python benchmarks/kernels.py --save kernels_3.6  # pip install --target folder triton==3.6.0
 
 A step is forward and backward of all attention of a network for --batch pictures; what is counted is what all warps
 issue in our kernels, each loop with its trips. An H100 issues 132 × 4 instructions a cycle at best, at about 1.7 GHz.

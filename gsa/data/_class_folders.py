@@ -1,22 +1,24 @@
 """Pictures in one folder a class: which files there are, whether they can be read, and fair shares of them."""
 
+import hashlib
 import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Subset
 from torchvision.transforms.functional import pil_to_tensor
 
 from gsa.files.pictures import ENDINGS, is_called_a_picture, is_hidden, read_picture
 
-__all__ = ["PictureFiles", "class_names", "stratified", "unreadable_files"]
+__all__ = ["PictureFiles", "class_names", "digest_of", "stratified", "unreadable_files"]
 
 Files = list[tuple[str, int]]
 _READ = ", ".join(ENDINGS)
@@ -77,6 +79,19 @@ class PictureFiles(Dataset):
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         path, label = self.files[index]
         return pil_to_tensor(read_picture(path, "RGB", self.size)), label
+
+
+def digest_of(pictures: Any, root: Path) -> str:
+    """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them."""
+    lines = (os.fsencode(f"{os.path.relpath(path, root)}\0{label}\n") for path, label in _files(pictures))
+    return hashlib.sha256(b"".join(lines)).hexdigest()
+
+
+def _files(pictures: Any) -> Files:
+    if isinstance(pictures, Subset):
+        files = _files(pictures.dataset)
+        return [files[index] for index in pictures.indices]
+    return pictures.files
 
 
 def class_names(folder: Path) -> list[str]:

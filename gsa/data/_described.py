@@ -19,6 +19,7 @@ class DescribedData(lightning.LightningDataModule):
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
         for_several_processes: whether each process of a run takes its share of every batch.
         parts: {"train", "val", "test"} → pictures, after `setup`.
+        digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
     """
 
     name: str
@@ -29,6 +30,7 @@ class DescribedData(lightning.LightningDataModule):
     mean: Sequence[float]
     std: Sequence[float]
     for_several_processes = True
+    digests: Mapping[str, str] = {}
     parts: Mapping[str, Any]
 
     def batches_per_epoch(self) -> int:

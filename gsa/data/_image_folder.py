@@ -3,12 +3,13 @@
 import os
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy
 from torch.utils.data import Subset
 
-from gsa.data._class_folders import PictureFiles, class_names, stratified, unreadable_files
+from gsa.data._class_folders import PictureFiles, class_names, digest_of, stratified, unreadable_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule
 
 __all__ = ["ImageFolderDataModule"]
@@ -85,6 +86,11 @@ class ImageFolderDataModule(PictureDataModule):
     def classes(self) -> list[str]:
         """Names of the classes' folders; those under train, where there are parts."""
         return self._classes("train" if self._in_parts else None)
+
+    @cached_property
+    def digests(self) -> dict[str, str]:  # type: ignore[override]
+        """Part → SHA-256 of the paths below the root, and of the labels, of its files in their order."""
+        return {part: digest_of(pictures.dataset, self.root) for part, pictures in self.parts.items()}
 
     def load(self) -> dict[str, LabelledPictures]:
         classes = self.classes

@@ -31,6 +31,7 @@ from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
 from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
+from gsa.runner._same_data import refuse_other_classes, refuse_other_pictures
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import keep_wandb_ids
 from gsa.saved import read_checkpoint
@@ -132,8 +133,10 @@ def _read_inputs(run: Run) -> None:
         if run.config.ckpt_path is not None:
             checkpoint = read_checkpoint(run.config.ckpt_path)
             refuse_other_network(checkpoint, run.config, getattr(run.network, "training_only", ()))
+            refuse_other_classes(checkpoint, run.config.ckpt_path, run.data.classes)
             if run.config.train:
                 refuse_other_training(checkpoint, run.config)
+                refuse_other_pictures(checkpoint, run.config.ckpt_path, run.data.digests)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 

@@ -93,7 +93,8 @@ class Classifier(lightning.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
-        checkpoint["pictures"] = data_of(self.trainer).picture_format()
+        data = data_of(self.trainer)
+        checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
         self._count("train")
         if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
             checkpoint["train_metrics"] = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 from omegaconf import OmegaConf
 
 import gsa
+from gsa.runner import ConfigError, train
 from gsa.runner._nodes import with_network
 from gsa.runner._resume import refuse_other_training
+from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
+from tests.data.test_image_folder import write_pictures
 
 TRAIN = Path(gsa.__file__).parent.parent / "train.py"
 
@@ -66,3 +70,44 @@ def test_an_older_run_on_folders_goes_on(configure):
     config.data.least_batches = 3
     with pytest.raises(ValueError, match=r"data.least_batches \(0 there, 3 here\)"):
         refuse_other_training({"hyper_parameters": {"run": before}}, config)
+
+
+OWN = ("data=imagefolder", "data.size=16", "data.batch_size=4", "trainer.max_epochs=1")
+
+
+def renamed(root):
+    (root / "cat").rename(root / "zebra")
+
+
+def added(root):
+    shutil.copy(root / "dog" / "3.jpg", root / "dog" / "33.jpg")
+
+
+def of_another_class(root):
+    shutil.copytree(root / "dog", root / "wolf")
+
+
+@pytest.mark.parametrize("change, goes_on, is_tested", [
+    (renamed, "other classes than those of the data: 'cat' there alone, 'zebra' here alone", False),
+    (of_another_class, "other classes than those of the data: none there alone, 'wolf' here alone", False),
+    (added, r"files of the parts train.* were added, removed or renamed", True),
+    (lambda root: None, None, True),
+])  # fmt: skip
+def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, change, goes_on, is_tested):
+    """In another place the same ones are the same; and checkpoints of before, which say nothing of files, go on."""
+    write_pictures(tmp_path, parts=("all",))
+    train(small(*OWN, f"data.root={tmp_path / 'all'}"))
+    last, moved = tmp_path / "run" / "checkpoints" / "last.ckpt", tmp_path / "moved"
+    (tmp_path / "all").rename(moved)
+    change(moved)
+    options = (*OWN, f"data.root={moved}", f"ckpt_path='{last}'")
+    for wrong, more in ((goes_on, ()), (None if is_tested else goes_on, ("train=false",))):
+        if wrong is None:
+            train(small(*options, *more, folder=f"other{len(more)}"))
+        else:
+            with pytest.raises(ConfigError, match=wrong) as refused:
+                train(small(*options, *more, folder=f"other{len(more)}"))
+            assert "\n" not in str(refused.value)
+    write_checkpoint({key: value for key, value in read_checkpoint(last).items() if key != "digests"}, last)
+    if is_tested:
+        train(small(*options))

@@ -1,0 +1,47 @@
+"""Whether data are those that a checkpoint was trained on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gsa.files import printable
+
+__all__ = ["refuse_other_classes", "refuse_other_pictures"]
+
+_SHOWN = 5  # names of a message
+
+
+def refuse_other_classes(checkpoint: dict[str, Any], path: str, classes: Sequence[str]) -> None:
+    """Compare the classes of a checkpoint, where it names them, with those of the data.
+
+    Raises:
+        ValueError: naming those that only one has.
+    """
+    pictures, here = checkpoint.get("pictures"), list(classes)
+    there = pictures.get("classes") if isinstance(pictures, dict) else None
+    if not isinstance(there, list) or there == here:
+        return
+    found = [f"{_named(there, here)} there alone", f"{_named(here, there)} here alone"]
+    differing = "they have another order" if set(there) == set(here) else ", ".join(found)
+    raise ValueError(f"the checkpoint {path} was trained on other classes than those of the data: {differing}")
+
+
+def refuse_other_pictures(checkpoint: dict[str, Any], path: str, digests: Mapping[str, str]) -> None:
+    """Compare the digests of the parts that a checkpoint was trained on, where it has them, with those of the data.
+
+    Raises:
+        ValueError: naming the parts that differ.
+    """
+    there = checkpoint.get("digests", {})
+    if differing := [part for part in there if there[part] != digests.get(part)]:
+        raise ValueError(
+            f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
+            f"{', '.join(differing)} were added, removed or renamed: put them back, or begin in another folder "
+            "(hydra.run.dir)"
+        )
+
+
+def _named(names: Sequence[str], others: Sequence[str]) -> str:
+    """The names that others lack."""
+    alone = [repr(printable(str(name))) for name in names if name not in others]
+    more = f" and {len(alone) - _SHOWN} more" if len(alone) > _SHOWN else ""
+    return ", ".join(alone[:_SHOWN]) + more or "none"
