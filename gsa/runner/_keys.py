@@ -28,6 +28,8 @@ def refuse_bad_keys(config: DictConfig) -> None:
             finite, of another type than its target declares or outside its limits, a `_target_` that does not exist,
             a file that is not there.
     """
+    if config.get("seed", 0) is None:  # one is drawn when the run is built
+        config = OmegaConf.merge(config, {"seed": 0})
     legal = list(RunConfig.__dataclass_fields__)
     for key in config:
         if key not in legal:

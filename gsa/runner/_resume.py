@@ -2,10 +2,13 @@
 
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from gsa.models import list_models, preset
 from gsa.report import read_report
@@ -17,6 +20,7 @@ from gsa.saved import newest_checkpoint, read_checkpoint
 __all__ = [
     "chosen_metrics",
     "finished_report",
+    "is_of_its_words",
     "refuse_other_network",
     "refuse_other_training",
     "where_it_stands",
@@ -76,6 +80,23 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
     if before is not None:
         _refuse_another_run(before, config, folder)
     return report
+
+
+def is_of_its_words(folder: Path) -> bool:
+    """Whether the run in the folder of a job is the one that Hydra has noted there.
+
+    Hydra notes a job before it may be refused, so that the folder can hold another one, with its report.
+    """
+    noted, before = folder / ".hydra" / "config.yaml", _told(folder)[0]
+    if before is None or not noted.exists():
+        return True
+    with suppress(OSError, ValueError, YAMLError, OmegaConfBaseException):  # damaged
+        config = OmegaConf.masked_copy(OmegaConf.load(noted), list(before))
+        config.output_dir = config.logger = config.callbacks = None  # which may ask Hydra, or a server
+        if config.seed is None:
+            config.seed = before["seed"]
+        return not _of_another_run(before, config)
+    return True
 
 
 def chosen_metrics(report: dict[str, Any]) -> dict[str, float]:
@@ -201,13 +222,17 @@ def _run_of(checkpoint: Path) -> dict[str, Any]:
 
 
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
-    before = _with_later_keys(before)
-    differing = [key for key in _differing(before, _plain(config)) if not _is_below(key, _OF_THE_PLACE)]
-    if differing:
+    if differing := _of_another_run(before, config):
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
             f"{', '.join(differing)}: choose another folder ({_FOLDERS})"
         )
+
+
+def _of_another_run(before: dict[str, Any], config: DictConfig) -> list[str]:
+    """Keys that make another run of it."""
+    differing = _differing(_with_later_keys(before), _plain(config))
+    return [key for key in differing if not _is_below(key, _OF_THE_PLACE)]
 
 
 def _with_later_keys(run: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import yaml
 from gsa.files import printable, write_whole
 from gsa.report import read_report
 from gsa.runner._messages import override
+from gsa.runner._resume import is_of_its_words
 
 __all__ = ["sweep_table"]
 
@@ -59,7 +60,7 @@ def _read(overrides: Path) -> _Job:
     with suppress(OSError, ValueError, yaml.YAMLError):  # damaged
         words = yaml.safe_load(overrides.read_text())
     with suppress(OSError, ValueError):  # not finished, or damaged
-        report = read_report(folder)
+        report = read_report(folder) if is_of_its_words(folder) else {}
     return _Job(folder, tuple(map(str, words)) if isinstance(words, list) else (), report)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
 
 import gsa
 from gsa import runner
 from gsa.report import read_report, write_report
-from gsa.runner import check
+from gsa.runner import check, train
 from gsa.runner._sweep_table import sweep_table
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -58,6 +59,20 @@ def test_a_table_of_damaged_jobs_is_a_table(tmp_path):
     text = sweep_table(tmp_path)
     assert [row["folder"][-1] for row in table(tmp_path)] == ["3", "2", "1", "0"]
     assert text.count("–") >= 2 and "to test the best" not in text
+
+
+def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):
+    """Hydra notes the words of a job before it is refused in the folder of another one."""
+    train(small("trainer.max_epochs=1", "seed=null", folder="0"))
+    drawn, noted = read_report(tmp_path / "0")["seed"], tmp_path / "0" / ".hydra"
+    noted.mkdir()
+    for words in ("seed=3", f"seed={drawn}", "seed=null"):
+        config = small("trainer.max_epochs=1", words, "logger=wandb", folder="0")
+        config.output_dir = "${hydra:runtime.output_dir}"
+        OmegaConf.save(config, noted / "config.yaml")
+        (noted / "overrides.yaml").write_text(f"- {words}")
+        sweep_table(tmp_path)
+        assert bool(table(tmp_path)[0]["val_accuracy"]) == (words != "seed=3")
 
 
 def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
