@@ -78,7 +78,10 @@ class PictureFiles(Dataset):
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         path, label = self.files[index]
-        return pil_to_tensor(read_picture(path, "RGB", self.size)), label
+        try:
+            return pil_to_tensor(read_picture(path, "RGB", self.size)), label
+        except ValueError as error:
+            raise OSError(f"since all were looked at, {error}") from error
 
 
 def digest_of(pictures: Any, root: Path) -> str:

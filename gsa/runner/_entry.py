@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from gsa.files import one_line
 from gsa.runner._folder import Busy, held, refuse_unwritable
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
-from gsa.runner._messages import explained, override
+from gsa.runner._messages import explained, override, told
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import wandb_is_out_of_reach
@@ -57,6 +59,11 @@ def main() -> None:
         _refuse(str(error))
     except _Failed as failed:
         print(f"the run has failed: {failed}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except ValueError as error:
+        if not _is_of_optuna(error):
+            raise
+        print(f"the search has failed, see the logs of its trials: {one_line(error)}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:  # before the run listens
         raise SystemExit(128 + signal.SIGINT) from None
@@ -93,6 +100,7 @@ class RefuseBadConfig(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
             refuse_unwritable(Path(config.hydra.sweep.dir))
+            _refuse_second_search(config)
             _sweeps.append(Path(config.hydra.sweep.dir))
         except ConfigError as error:
             _refuse(str(error))
@@ -106,6 +114,27 @@ class RefuseBadConfig(Callback):
             for place in self.missing[1:]:
                 if place.is_dir() and not any(place.iterdir()):
                     place.rmdir()
+
+
+def _refuse_second_search(config: DictConfig) -> None:
+    """A search draws other values than the one before it, one that is stored too: jobs would be refused one by one."""
+    folder, sweeper = Path(config.hydra.sweep.dir), config.hydra.sweeper
+    is_search = str(sweeper.get("_target_", "")).endswith("OptunaSweeper")
+    draws_anew = OmegaConf.select(sweeper, "sampler.seed") is None
+    if is_search and draws_anew and config.ckpt_path == "auto" and _has_jobs(folder):
+        raise ConfigError(
+            f"ckpt_path=auto goes on with jobs, but a search draws other values than the one in {folder}: choose "
+            "another folder (hydra.sweep.dir); one with hydra.sweeper.sampler.seed draws the same again"
+        )
+
+
+def _is_of_optuna(error: Exception) -> bool:
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals["__name__"].startswith("optuna.")
+
+
+def _has_jobs(folder: Path) -> bool:
+    return any(folder.rglob(".hydra/overrides.yaml"))
 
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
@@ -131,7 +160,7 @@ def _main(config: DictConfig) -> float | None:
         print(f"{stopped}{goes_on}", file=sys.stderr)
         raise
     except (OSError, MemoryError, NotFinite, RankFailed) as error:  # of the machine or the training: one line
-        raise _Failed(f"{error}{_logged()}") from error
+        raise _Failed(f"{told(error)}{_logged()}") from error
     except Exception:
         _logged()
         raise
@@ -140,7 +169,7 @@ def _main(config: DictConfig) -> float | None:
 
 def _tell_of_sweep() -> None:
     """The table of the jobs, on the screen of the first process; nothing where none has begun."""
-    if _sweeps and any((folder := _sweeps.pop()).rglob(".hydra/overrides.yaml")):
+    if _sweeps and _has_jobs(folder := _sweeps.pop()):
         from gsa.runner._ranks import is_first_rank
         from gsa.runner._sweep_table import sweep_table
 

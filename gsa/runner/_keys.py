@@ -29,7 +29,8 @@ def refuse_bad_keys(config: DictConfig) -> None:
             a file that is not there.
     """
     if config.get("seed", 0) is None:  # one is drawn when the run is built
-        config = OmegaConf.merge(config, {"seed": 0})
+        config = config.copy()
+        config.seed = 0
     legal = list(RunConfig.__dataclass_fields__)
     for key in config:
         if key not in legal:

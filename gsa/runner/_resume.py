@@ -91,7 +91,8 @@ def is_of_its_words(folder: Path) -> bool:
     if before is None or not noted.exists():
         return True
     with suppress(OSError, ValueError, YAMLError, OmegaConfBaseException):  # damaged
-        config = OmegaConf.masked_copy(OmegaConf.load(noted), list(before))
+        read: Any = OmegaConf.load(noted)
+        config = OmegaConf.masked_copy(read, list(before))
         config.output_dir = config.logger = config.callbacks = None  # which may ask Hydra, or a server
         if config.seed is None:
             config.seed = before["seed"]

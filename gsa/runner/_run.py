@@ -189,7 +189,8 @@ def _compiled(run: Run) -> Iterator[None]:
 
 def _fit(run: Run) -> dict[str, float]:
     """Train (or resume), and leave the weights of the best epoch in the network."""
-    trainer, chosen = run.trainer, run.config.ckpt_path
+    trainer: Any = run.trainer  # which does not declare its callbacks
+    chosen = run.config.ckpt_path
     metrics = {}
     if run.config.train:
         if _goes_on(run):

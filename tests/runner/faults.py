@@ -67,3 +67,14 @@ class TellParent(Callback):
         if trainer.global_rank == 0:
             os.kill(os.getppid(), signal.SIGTERM)
             time.sleep(2)
+
+
+class RemovePictures(Callback):
+    """A folder of pictures is emptied while a run trains."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def on_train_start(self, trainer, module) -> None:
+        for file in self.folder.iterdir():
+            file.unlink()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from gsa.runner._resume import refuse_other_training
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
 from tests.data.test_image_folder import write_pictures
+from tests.runs import SMALL
 
 TRAIN = Path(gsa.__file__).parent.parent / "train.py"
 
@@ -111,3 +113,17 @@ def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, 
     write_checkpoint({key: value for key, value in read_checkpoint(last).items() if key != "digests"}, last)
     if is_tested:
         train(small(*options))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_picture_that_is_gone_in_training_is_told_in_a_line(tmp_path, workers):
+    write_pictures(tmp_path, parts=("all",))
+    fault = ("_target_=tests.runner.faults.RemovePictures", f"folder={tmp_path / 'all' / 'cat'}")
+    command = [sys.executable, TRAIN, *SMALL, *OWN, f"data.root={tmp_path / 'all'}", f"data.num_workers={workers}",
+               "trainer.max_epochs=2", f"hydra.run.dir={tmp_path / 'run'}",
+               *(f"+callbacks.fault.{key}" for key in fault)]  # fmt: skip
+    done = subprocess.run(command, cwd=TRAIN.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    failed, log = done.stderr.splitlines()[-2:]
+    assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
+    assert re.fullmatch(r"the run has failed: since all were looked at, .*/cat/\d.jpg cannot be read as a .*", failed)
+    assert log == f"the log has the rest: {tmp_path / 'run' / 'train.log'}"

@@ -111,6 +111,20 @@ def test_optuna_searches(tmp_path):
     assert run.returncode == 0 and "\ntest  " in run.stdout, run.stderr
 
 
+def test_a_search_that_cannot_be_is_refused_or_ends_in_a_line(tmp_path):
+    """In the folder of another one, which drew other values; or all of whose trials are refused."""
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    done = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=1", "model.neighbourhood=4")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("the search has failed, see the logs of its trials: ")
+    again = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=1", "ckpt_path=auto")
+    assert again.returncode == 2 and "a search draws other values than the one in" in again.stderr
+    assert len(again.stderr.splitlines()) == 1
+    seeded = ("search=optuna", "hydra.sweeper.n_trials=1", "ckpt_path=auto", "hydra.sweeper.sampler.seed=1")
+    done = [sweep(tmp_path / "seeded", *seeded) for _ in range(2)]
+    assert [one.returncode for one in done] == [0, 0] and "finished already" in done[1].stdout
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda p: p.stem)
 def test_the_command_lines_of_wandb_sweeps_are_configurations(path):
     """wandb's own function writes the command lines; Hydra composes them."""
