@@ -55,3 +55,46 @@ def told(error: Exception) -> str:
     """What an error says; of one in a worker that loads data, without the traceback that torch makes part of it."""
     _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
     return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)
+
+
+def _quoted(key: str, value: str) -> str:
+    if re.search(r"[^\w/.\-]", value, re.ASCII):
+        value = "'" + value.replace("'", "\\'") + "'"
+    return f"{key}={value}"
+
+
+def _word(text: str) -> str:
+    """For the shell; in double quotes, where there are single ones within."""
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
+
+
+def _unread(given: str) -> str:
+    """What Hydra would read in place of a word, if a path or another text was meant."""
+    key, _, value = given.partition("=")
+    if value[:1] not in "[{'\"":  # what has begun as a list or a quoted text; or nothing
+        meant = _quoted(key, os.path.expanduser(value))
+        with suppress(HydraException):
+            OverridesParser.create().parse_override(meant)
+            return f"texts with spaces, accents, brackets and the like must be quoted: {_word(meant)}"
+    return "expected key=value, and lists as key=[a,b]"
+
+
+def _choices() -> list[str]:
+    """Every group/choice, of configs/ and of the presets."""
+    folder = Path(str(resources.files("gsa.configs")))
+    files = [str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.yaml")]
+    stored = flat(ConfigStore.instance().repo)
+    return files + [key.removesuffix(".yaml").replace(".", "/") for key in stored if not key.startswith("hydra")]
+
+
+def _legal_keys(wrong: str) -> list[str]:
+    """Every key, dotted, of the configuration without the wrong one."""
+    rest = [word for word in sys.argv[1:] if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_module("gsa.configs", version_base="1.3"):
+        try:
+            config = hydra.compose("train", rest)
+        except HydraException:  # a second mistake, or a sweep
+            config = hydra.compose("train")
+    plain: Any = OmegaConf.to_container(config)
+    return every_key(plain)
