@@ -58,7 +58,7 @@ def test_layers_networks_weights_and_exports_need_the_core_alone(tmp_path):
     done = with_the_core_alone(LIBRARY, tmp_path)
     assert done.returncode == 0, done.stderr
     assert 'rotmnist_vit: torchvision is not installed: pip install "gsa-nets[train]"' in done.stderr
-    assert 'gsa: PIL is not installed: pip install "gsa-nets[train]"' in done.stderr
+    assert 'gsa: rich is not installed: pip install "gsa-nets[train]"' in done.stderr
     assert "rotmnist_gsa" in done.stdout and "rotmnist_vit" not in done.stdout
 
 
