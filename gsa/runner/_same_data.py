@@ -1,11 +1,12 @@
 """Whether data are those that a checkpoint was trained on."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gsa.files import printable
 
-__all__ = ["refuse_other_classes", "refuse_other_pictures"]
+__all__ = ["refuse_other_classes", "refuse_other_pictures", "warn_of_another_test"]
 
 _SHOWN = 5  # names of a message
 
@@ -31,13 +32,28 @@ def refuse_other_pictures(checkpoint: dict[str, Any], path: str, digests: Mappin
     Raises:
         ValueError: naming the parts that differ.
     """
-    there = checkpoint.get("digests", {})
-    if differing := [part for part in there if there[part] != digests.get(part)]:
+    if differing := _differing(checkpoint, digests):
         raise ValueError(
             f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
             f"{', '.join(differing)} were added, removed or renamed: put them back, or begin in another folder "
             "(hydra.run.dir)"
         )
+
+
+def warn_of_another_test(checkpoint: dict[str, Any], path: str, digests: Mapping[str, str]) -> None:
+    """Of files that have changed since a checkpoint was trained: the test part may hold what it was trained on."""
+    if "test" in _differing(checkpoint, digests):
+        warnings.warn(
+            f"the files of the test part are others than when {path} was trained: of folders that were divided anew, "
+            "some may have been trained on",
+            stacklevel=2,
+        )
+
+
+def _differing(checkpoint: dict[str, Any], digests: Mapping[str, str]) -> list[str]:
+    """Parts of which both say what they hold, and not the same."""
+    there = checkpoint.get("digests", {})
+    return [part for part in there if there[part] != digests.get(part)]
 
 
 def _named(names: Sequence[str], others: Sequence[str]) -> str:
