@@ -5,6 +5,7 @@ import torch
 
 import gsa
 from gsa import published
+from gsa.encodings import FunctionalEncoding
 from gsa.symmetry import equivariance_error, relative_error
 from tests.published.freeze import FROZEN, GROUPS, SMALL, pictures
 
@@ -93,3 +94,15 @@ def test_recorded_attention_is_that_of_the_published_index():
         layer.use_pose_index("corrected")
         assert not torch.allclose(layer.attention(x), maps)
     torch.testing.assert_close(maps.sum((-2, -1)), torch.ones(1, 1, 4, 6, 6))
+
+
+def test_the_first_biases_of_their_encodings_start_at_zero():
+    def first_biases(published):
+        network = gsa.create_model("rotmnist_r4_sa", published=published)
+        encodings = [
+            m.encoding for m in network.modules() if isinstance(getattr(m, "encoding", None), FunctionalEncoding)
+        ]
+        assert len(encodings) == 6
+        return torch.cat([way[0].bias.detach() for e in encodings for way in (e.row, e.column)])
+
+    assert not first_biases(True).any() and first_biases(False).all()
