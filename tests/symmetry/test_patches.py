@@ -49,9 +49,10 @@ def test_accuracy_of_a_trained_transformer_on_shuffled_patches(with_positions):
 
 def test_shuffled_patches():
     picture = torch.arange(24.0).view(1, 1, 4, 6)
-    shuffled = S.shuffled_patches(picture, 2, torch.tensor([5, 1, 2, 3, 4, 0]))
+    shuffled = S.shuffled_patches(picture, 2, torch.tensor([5, 0, 1, 2, 3, 4]))
     assert torch.equal(shuffled[0, 0, :2, :2], picture[0, 0, 2:, 4:])
-    assert torch.equal(shuffled[0, 0, :2, 2:], picture[0, 0, :2, 2:])
+    assert torch.equal(shuffled[0, 0, :2, 2:], picture[0, 0, :2, :4])
+    assert torch.equal(shuffled[0, 0, 2:, :2], picture[0, 0, :2, 4:])
     with pytest.raises(ValueError, match="4×6 pixels"):
         S.shuffled_patches(picture, 4, torch.arange(1))
     with pytest.raises(ValueError, match="an order of 6 places"):

@@ -91,7 +91,7 @@ def test_permutation_matrices():
     x = torch.arange(1.0, 13.0).view(3, 4)
     assert (S.permutation_matrix(order) @ x).tolist() == [[5, 6, 7, 8], [9, 10, 11, 12], [1, 2, 3, 4]]
     assert max(S.permutation_matrix_errors(torch.randn(5, 5), torch.randperm(5)).values()) == 0
-    with pytest.raises(ValueError, match="every number from 0 to N − 1 once"):
+    with pytest.raises(ValueError, match="holds each of 0 to n − 1 once"):
         S.permutation_matrix(torch.tensor([0, 0, 1]))
 
 

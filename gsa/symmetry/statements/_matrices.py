@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gsa.symmetry._measure import relative_error
+from gsa.symmetry._orders import check_order
 
 __all__ = ["entrywise_error", "invariance_error", "permutation_matrix", "permutation_matrix_errors"]
 
@@ -23,8 +24,7 @@ def permutation_matrix(order: Tensor, dtype: torch.dtype | None = None) -> Tenso
     Raises:
         ValueError: an order that is no permutation.
     """
-    if order.ndim != 1 or order.sort().values.tolist() != list(range(len(order))):
-        raise ValueError(f"order must hold every number from 0 to N − 1 once, but got {order.tolist()}")
+    check_order(order)
     return torch.eye(len(order), dtype=dtype, device=order.device)[order]
 
 
