@@ -117,7 +117,7 @@ def main(options: argparse.Namespace) -> None:
                 parts += [f"Table {number}: {name}, {data['name']} ({data['source']})", "", *lines, ""]
     text = "\n".join(parts).rstrip()
     print(text)
-    save("figures", shlex.join(["python", "benchmarks/figures.py", *sys.argv[1:]]), text)
+    save(options.save, shlex.join(["python", "benchmarks/figures.py", *sys.argv[1:]]), text)
     for name, rows in found.items():
         if any(part in Path(name).name for part in DRAWN):
             draw(rows, results() / f"figures_{Path(name).name.removeprefix('accuracy_')}.png")
@@ -126,5 +126,6 @@ def main(options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_record(parser)
+    parser.add_argument("--save", metavar="NAME", default="figures", help="of the file of results")
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
     main(parser.parse_args())

@@ -255,13 +255,13 @@ def test_figures_are_made_of_the_runs_that_are_there(tmp_path, monkeypatch):
     assert ours == "| rotmnist/r4_sa | 2 × 3 | 80.0 | 97.46 | 1,000 | —, — | 1 |"
     assert theirs.startswith("| rotmnist/r4_sa model.published=true | 2 × 3 | 70.0 | 97.46 | 1,000 |")
     with pytest.raises(SystemExit, match="no run that was tested lies below"):
-        figures.main(SimpleNamespace(folders=[tmp_path / "rotmnist/r4_sa/search_0.1"]))
+        figures.main(SimpleNamespace(folders=[tmp_path / "rotmnist/r4_sa/search_0.1"], save="figures"))
 
 
 def test_figures_are_made_of_what_is_recorded_too_each_apart(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(figures, "results", lambda: tmp_path)
     monkeypatch.setattr(figures, "save", lambda name, command, text: None)
-    figures.main(SimpleNamespace(folders=[]))
+    figures.main(SimpleNamespace(folders=[], save="figures"))
     said = capsys.readouterr().out
     first, second = said.index("Table 1: accuracy_neighbourhood_quick"), said.index("Table 2: accuracy_early_quick")
     assert first < said.index("rotmnist/r4_sa_global") < second < said.index("| rotmnist/r16_sa |")

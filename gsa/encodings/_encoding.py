@@ -205,9 +205,8 @@ class AdditiveEncoding(Encoding):
     def pose_seen_by(self, h: int) -> Tensor:
         """ρ_H(ĥ⁻¹h̃h), the group term as it was published, which is not equivariant: [query poses, key poses, d]."""
         assert self.pose_vectors is not None
-        return self._padded(
-            self.pose_vectors[self.group.product[:, h].to(self.relative_pose.device)[self.relative_pose]]
-        )
+        times_h = self.group.product[:, h].to(self.relative_pose.device)
+        return self._padded(self.pose_vectors[times_h[self.relative_pose]])
 
     def _padded(self, vectors: Tensor) -> Tensor:
         return nn.functional.pad(vectors, (self.head_dim - vectors.shape[-1], 0))

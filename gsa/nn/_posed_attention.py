@@ -179,7 +179,7 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
 
 def _is_pointwise(convolution: _ConvNd) -> bool:
     """Whether it looks at one pixel, and does alike in both directions."""
-    sizes = (convolution.kernel_size, convolution.stride, convolution.padding, convolution.output_padding)
+    sizes = (convolution.stride, convolution.padding)
     alike = all(isinstance(size, str) or len(set(size)) == 1 for size in sizes)
     return max(convolution.kernel_size) == 1 and alike and not any(convolution.output_padding)
 
