@@ -22,7 +22,7 @@ _SPLITS = {"train": slice(0, 10_000), "val": slice(10_000, 12_000), "test": slic
 _SIZES = {part: rows.stop - rows.start for part, rows in _SPLITS.items()}
 
 
-def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor]:
+def turned_mnist(root: str | os.PathLike, seed: int = 0, angle_seed: int | None = None) -> tuple[Tensor, Tensor]:
     """A split of RotMNIST's sizes generated from MNIST; not the official one.
 
     Training and validation are the first 12 000 digits of a seeded permutation of MNIST's training digits, the test
@@ -32,6 +32,7 @@ def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor
     Args:
         root: holds MNIST/raw, the files of MNIST in their original format.
         seed: of order and angles.
+        angle_seed: of the angles alone: the same digits in the same order, turned otherwise; None is the split itself.
 
     Returns:
         pictures [62000, 1, 28, 28] in [0, 1], labels int64 [62000]: 10 000 / 2 000 / 50 000 in this order.
@@ -44,7 +45,8 @@ def turned_mnist(root: str | os.PathLike, seed: int = 0) -> tuple[Tensor, Tensor
     (train, train_labels), (test, test_labels) = read_digits(raw, "train", 60_000), read_digits(raw, "t10k", 2_000)
     random = numpy.random.default_rng(seed)
     order = torch.from_numpy(random.permutation(60_000))
-    angles = torch.from_numpy(random.uniform(0, 2 * math.pi, 62_000))
+    of_angles = random if angle_seed is None else numpy.random.default_rng(angle_seed)
+    angles = torch.from_numpy(of_angles.uniform(0, 2 * math.pi, 62_000))
     pictures = torch.cat((train[order], test))[:, None] / 255
     return turned(pictures, angles).clamp_(0, 1), torch.cat((train_labels[order], test_labels))
 

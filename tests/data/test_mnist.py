@@ -35,6 +35,8 @@ def test_the_generated_split(tmp_path):
     assert angle.histc(8, -180, 180).min() > 80  # all directions alike
     again, _ = turned_mnist(tmp_path, seed=3)
     assert torch.equal(pictures[:100], again[:100])
+    elsewhere, same = turned_mnist(tmp_path, seed=3, angle_seed=1)
+    assert torch.equal(same, labels) and (elsewhere[:1000] - pictures[:1000]).abs().flatten(1).amax(1).min() > 0
     module = RotMNISTDataModule(tmp_path, source="mnist", split_seed=3)
     module.setup()
     assert "not the official split" in module.describe()["source"] and module.describe()["test"] == 50_000

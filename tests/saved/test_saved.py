@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import torch
+import wandb
 from torchvision.utils import save_image
 
 import gsa
-import wandb
 from gsa import cli
 from gsa.models import preset, write_export
 from gsa.runner import train
