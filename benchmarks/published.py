@@ -98,7 +98,7 @@ def _with_public_code(rows: Iterable[str]) -> tuple[str, ...]:
 LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, rows in PUBLISHED.items() if rows} | {
     "learning": (
         "rotmnist/gsa",
-        "rotmnist/gsa model.positional_heads=27 model.num_heads=27",
+        "rotmnist/gsa model.positional_heads=18 model.num_heads=18",
         "rotmnist/positional",
         "rotmnist/r4_cnn",
         "rotmnist/r4_cnn model.dropout=0.1",

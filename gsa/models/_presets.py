@@ -76,6 +76,8 @@ _GSA = {
 
 _ROTMNIST_GSA = {
     "group": "R8",
+    "positional_heads": 27,
+    "num_heads": 27,
     "channels": 16,
     "blocks": (0, 3, 2),
     "crops": (1, 1, 1, 1, 1),
