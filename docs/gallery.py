@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 import torchvision
 from matplotlib.figure import Figure
+from PIL import Image
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
@@ -88,7 +89,8 @@ def heads() -> Figure:
     axis = figure.subplots()
     for name, colour, drawn in (("start", GREY, start), ("trained", BLUE, encoding)):
         axis.plot([], [], "o", color=colour, alpha=0.6, markersize=9, label=name)
-        for place, radius in zip(drawn.offset.tolist(), (drawn.sharpness**-0.5).tolist(), strict=True):
+        discs = torch.cat((drawn.offset, drawn.sharpness[:, None] ** -0.5), dim=1).detach().unique(dim=0)
+        for *place, radius in discs.tolist():  # several heads start at one place
             axis.add_patch(matplotlib.patches.Circle(place, radius, facecolor=f"{colour}20", edgecolor=colour, lw=1.5))
     for before, after in zip(start.offset.tolist(), encoding.offset.tolist(), strict=True):
         axis.annotate("", after, before, arrowprops={"arrowstyle": "-|>", "color": ORANGE, "shrinkA": 0, "shrinkB": 0})
@@ -148,5 +150,8 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     matplotlib.rcParams.update(STYLE)
     for name in sys.argv[1:] or GALLERY:
-        GALLERY[name]().savefig(FOLDER / f"{name}.png", dpi=150)
-        print(FOLDER / f"{name}.png")
+        file = FOLDER / f"{name}.png"
+        GALLERY[name]().savefig(file, dpi=150)
+        with Image.open(file) as picture:  # 256 colours are enough for all of them, and a third of the bytes
+            picture.convert("RGB").quantize().save(file, optimize=True)
+        print(file)
