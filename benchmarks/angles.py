@@ -1,9 +1,9 @@
-"""Networks that lie too close for 2 000 digits: the same validation digits at other angles, alone and two together.
+"""Networks that lie too close for 2 000 digits: the same validation digits at other angles, alone and together.
 
     python benchmarks/angles.py multirun/mine/* --save mine
 
 Every folder is that of a run on turned MNIST (data=rotmnist data.source=mnist), whose digits can be had upright and
-turned anew. Two networks are together where their log-probabilities are added up: what that brings is the part of the
+turned anew. Networks, all and any two, are together where their log-probabilities are added up: what that brings is the part of the
 error which is chance, and differs from training to training.
 """
 
@@ -61,6 +61,8 @@ def main() -> None:
     parser.add_argument("--angles", type=int, default=9, help="how many times the digits are turned anew")
     parser.add_argument("--save", metavar="NAME", default="angles", help="of the table that is written")
     options = parser.parse_args()
+    if options.angles < 1:
+        parser.error(f"--angles must be at least 1, but got {options.angles}")
     try:
         pictures, labels = digits(options.folders, options.angles)
     except ValueError as error:

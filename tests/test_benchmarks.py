@@ -18,7 +18,6 @@ from tests.ops.cases import CASES, tensors
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import accuracy
-import angles
 import content
 import direct
 import figures
@@ -295,23 +294,3 @@ def test_heads_without_content_attend_by_position_alone():
     for layer in maps:
         one, other = (layer.attention(torch.randn(2, layer.in_channels, 4, 3, 3)) for _ in range(2))
         torch.testing.assert_close(one, other)
-
-
-def test_digits_at_other_angles_are_those_of_one_generated_split(tmp_path):
-    def run(name, **changes):
-        (tmp_path / name).mkdir()
-        data = {"_target_": "gsa.data.RotMNISTDataModule", "root": str(tmp_path), "source": "mnist"} | changes
-        (tmp_path / name / "config.yaml").write_text(json.dumps({"data": data}))
-        return tmp_path / name
-
-    for wrong in (run("official", source="official"), run("cluttered", clutter=3)):
-        with pytest.raises(ValueError, match="runs on turned MNIST"):
-            angles.digits([run(f"good beside {wrong.name}"), wrong], 1)
-    with pytest.raises(ValueError, match="runs on one split"):
-        angles.digits([run("first"), run("second", split_seed=1)], 1)
-
-
-def test_accuracy_is_over_all_angles():
-    labels = torch.tensor([0, 1])
-    right, half = torch.eye(2), torch.tensor([[0.9, 0.1], [0.6, 0.4]])
-    assert angles.accuracy([right, half], labels) == 75

@@ -1,0 +1,40 @@
+"""Runs are told apart by the validation digits of one generated split, at other angles."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import gsa
+
+sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
+import angles
+
+
+def test_digits_at_other_angles_are_those_of_one_generated_split(tmp_path):
+    def run(name, **changes):
+        (tmp_path / name).mkdir()
+        data = {"_target_": "gsa.data.RotMNISTDataModule", "root": str(tmp_path), "source": "mnist"} | changes
+        (tmp_path / name / "config.yaml").write_text(json.dumps({"data": data}))
+        return tmp_path / name
+
+    for wrong in (run("official", source="official"), run("cluttered", clutter=3)):
+        with pytest.raises(ValueError, match="runs on turned MNIST"):
+            angles.digits([run(f"good beside {wrong.name}"), wrong], 1)
+    with pytest.raises(ValueError, match="runs on one split"):
+        angles.digits([run("first"), run("second", split_seed=1)], 1)
+
+
+def test_accuracy_is_over_all_angles():
+    labels = torch.tensor([0, 1])
+    right, half = torch.eye(2), torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    assert angles.accuracy([right, half], labels) == 75
+
+
+def test_no_angle_at_all_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["angles.py", "somewhere", "--angles", "0"])
+    with pytest.raises(SystemExit):
+        angles.main()
+    assert "--angles must be at least 1, but got 0" in capsys.readouterr().err
