@@ -3,8 +3,8 @@
     python benchmarks/angles.py multirun/mine/* --save mine
 
 Every folder is that of a run on turned MNIST (data=rotmnist data.source=mnist), whose digits can be had upright and
-turned anew. Networks, all and any two, are together where their log-probabilities are added up: what that brings is the part of the
-error which is chance, and differs from training to training.
+turned anew. Networks, all and any two, are together where their log-probabilities are added up: what that brings is the
+part of the error which is chance, and differs from training to training.
 """
 
 import argparse
