@@ -71,9 +71,10 @@ class AttentiveConvolution(WithTables):
 
     def forward(self, x: Tensor) -> Tensor:
         self.convolution.check(x)
-        summands = self._summands(x if x.ndim == 5 else x[:, :, None])
-        attended = summands * self._channels(summands)[..., None, None]
-        mean, largest = attended.mean(1), attended.amax(1)  # [B, M, C′, |H|, H′, W′]
+        summands, means = self._summands(x if x.ndim == 5 else x[:, :, None])
+        attended = summands * self._channels(means, summands.amax((-2, -1)))[..., None, None]
+        # Of equal channels the first is the largest, in every pose.
+        mean, largest = attended.mean(1), attended.max(1).values  # [B, M, C′, |H|, H′, W′]
         # α_S is the same for all channels, so Σ_c α_C α_S f = α_S C mean_c(α_C f).
         return self.convolution(x) - x.shape[1] * (self._positions(mean, largest) * mean).sum(1)
 
@@ -82,31 +83,34 @@ class AttentiveConvolution(WithTables):
         relative = self.group.product[self.group.inverse]
         return torch.zeros_like(relative[:, :1]) if self.convolution.in_poses == 1 else relative
 
-    def _summands(self, x: Tensor) -> Tensor:
-        """f: [B, C, M, H, W] → [B, C, M, C′, |H|, H′, W′]."""
-        filters = self.convolution.filters()  # [C′, |H|, C, M, k, k]
-        size, inputs = filters.shape[-1], x.shape[1:3]
-        filters = filters.permute(2, 3, 0, 1, 4, 5).reshape(-1, 1, size, size)
-        y = F.conv2d(x.flatten(1, 2), filters, groups=inputs.numel())
-        return y.unflatten(1, (*inputs, self.convolution.out_channels, self.group.order))
+    def _summands(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """f, [B, C, M, H, W] → [B, C, M, C′, |H|, H′, W′], and its means over the pixels, those of the windows' own."""
+        filters = self.convolution.filters().movedim((2, 3), (0, 1))  # [C, M, C′, |H|, k, k]
+        size, maps = filters.shape[-1], filters.shape[2:4]
+        windows = F.unfold(x.flatten(1, 2), size).unflatten(1, (*x.shape[1:3], size**2))  # [B, C, M, k², H′·W′]
+        filters = filters.flatten(4).flatten(2, 3)
+        pixels = (x.shape[-2] - size + 1, x.shape[-1] - size + 1)
+        summands = (filters @ windows).unflatten(-1, pixels).unflatten(3, maps)
+        return summands, (filters @ windows.mean(-1, keepdim=True)).view(summands.shape[:-2])
 
-    def _channels(self, summands: Tensor) -> Tensor:
-        """α_C: [B, C, M, C′, |H|]."""
+    def _channels(self, means: Tensor, largest: Tensor) -> Tensor:
+        """α_C of f's means and maxima over the pixels: [B, C, M, C′, |H|]."""
         first, second = self.first[..., self.relative], self.second[..., self.relative]  # [C′, ·, ·, |H|, M]
 
         def mlp(statistic: Tensor) -> Tensor:
             inner = torch.einsum("okchm,bcmoh->bkmoh", first, statistic).relu()
             return torch.einsum("ockhm,bkmoh->bcmoh", second, inner)
 
-        return torch.sigmoid(mlp(summands.mean((-2, -1))) + mlp(summands.amax((-2, -1))))
+        return torch.sigmoid(mlp(means) + mlp(largest))
 
     def _positions(self, mean: Tensor, largest: Tensor) -> Tensor:
         """α_S: [B, M, C′, |H|, H′, W′], from the mean and maximum of α_C f over the channels c."""
-        statistics = torch.stack([mean, largest], 4)  # [B, M, C′, |H|, 2, H′, W′]
-        maps = statistics.shape[1:4]
-        filters = self.spatial.filters().permute(3, 0, 1, 2, 4, 5).flatten(0, 2)  # [M·C′·|H|, 2, k, k]
-        y = F.conv2d(statistics.flatten(1, 4), filters, padding=filters.shape[-1] // 2, groups=maps.numel())
-        return torch.sigmoid(y).unflatten(1, maps)
+        filters = self.spatial.filters().movedim((2, 3), (0, 1)).flatten(1, 3)[:, :, None]  # [2, M·C′·|H|, 1, k, k]
+
+        def seen(statistic: Tensor, own: Tensor) -> Tensor:
+            return F.conv2d(statistic.flatten(1, 3), own, padding=own.shape[-1] // 2, groups=len(own))
+
+        return torch.sigmoid(seen(mean, filters[0]) + seen(largest, filters[1])).unflatten(1, mean.shape[1:4])
 
 
 class FeatureAttention(nn.Module):
