@@ -133,7 +133,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "cifar10": ("cifar10/z2_sa", "cifar10/z2m_sa", "cifar10/z2_cnn", "cifar10/gsa"),
     "neighbourhood": tuple(f"rotmnist/r4_sa_{size}" for size in ("3x3", "5x5", "7x7", "11x11", "global")),
     "early": tuple(f"rotmnist/{group}_sa" for group in ("z2", "r4", "r8", "r12", "r16")),
-    "learning": (*_RIVALS, *_OURS),
+    "learning": (*_RIVALS, "rotmnist/alpha_r4_cnn model.dropout=0 optimizer=muon", *_OURS),
     "ablation": (
         "rotmnist/gsa optimizer=muon",
         "rotmnist/gsa optimizer=adamw",
