@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa._checks import check_choice, check_positive
+from gsa.nn._largest import largest
 
 __all__ = ["SpatialPool", "nearest_sizes"]
 
@@ -17,6 +18,8 @@ class SpatialPool(nn.Module):
     Windows of k pixels at stride s cover a side of N pixels the same way from both ends exactly when s divides
     N − k: even sides for 2×2 at stride 2, odd ones for 3×3 at stride 2. Other sides leave out a row on one end, and
     turned pictures would be pooled differently.
+
+    Pixels that have the maximum in common share its gradient, which so turns with the picture on an even background.
 
     Args:
         kernel: side k of the window.
@@ -47,8 +50,9 @@ class SpatialPool(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         self._check(*x.shape[-2:])
-        pool = F.max_pool2d if self.kind == "max" else F.avg_pool2d
-        pooled = pool(x.flatten(1, -3), self.kernel, self.stride)
+        if self.kind == "max":
+            return largest(x, self.kernel, self.stride)
+        pooled = F.avg_pool2d(x.flatten(1, -3), self.kernel, self.stride)
         return pooled.unflatten(1, x.shape[1:-2])
 
     def output_size(self, size: int) -> int:
@@ -60,7 +64,8 @@ class SpatialPool(nn.Module):
         return size >= self.kernel and (size - self.kernel) % self.stride == 0
 
     def _check(self, height: int, width: int) -> None:
-        if self.on_inexact == "allow" or (self.is_exact_on(height) and self.is_exact_on(width)):
+        fits = min(height, width) >= self.kernel
+        if fits and (self.on_inexact == "allow" or (self.is_exact_on(height) and self.is_exact_on(width))):
             return
         wrong = height if not self.is_exact_on(height) else width
         good = nearest_sizes(
@@ -71,7 +76,7 @@ class SpatialPool(nn.Module):
             f"with (N − {self.kernel}) divisible by {self.stride}: got a {height}×{width} map; "
             f"nearest sides that stay exact: {good}"
         )
-        if self.on_inexact == "raise":
+        if self.on_inexact == "raise" or not fits:
             raise ValueError(message)
         if (height, width) not in self._warned:
             self._warned.add((height, width))

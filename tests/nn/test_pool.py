@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import gsa
 from gsa.nn import SpatialPool
-from gsa.symmetry import assert_equivariant
+from gsa.nn._largest import largest
+from gsa.symmetry import assert_equivariant, gradient_errors
 
 
 @pytest.mark.parametrize("kind", ["max", "average"])
@@ -55,3 +57,63 @@ def test_a_side_smaller_than_the_window_is_refused():
     assert not pool.is_exact_on(1) and pool.is_exact_on(3)
     with pytest.raises(ValueError, match="got a 1×1 map; nearest sides that stay exact: 3"):
         pool(torch.rand(1, 1, 1, 1))
+
+
+def test_a_side_smaller_than_the_window_is_refused_whatever_is_allowed():
+    for kind in ("max", "average"):
+        with pytest.raises(ValueError, match="got a 2×5 map; nearest sides that stay exact: 3"):
+            SpatialPool(3, 2, kind, on_inexact="allow")(torch.rand(1, 1, 2, 5))
+
+
+@pytest.mark.parametrize("kernel, stride, side", [(2, 2, 7), (3, 2, 7), (3, 1, 5), (2, 3, 8), (4, 4, 13), (6, 6, 13)])
+def test_the_largest_pixel_and_its_gradient_are_those_of_torch_where_there_is_one(kernel, stride, side, float64):
+    x, twin = (torch.randn(2, side, side + 1, requires_grad=True) for _ in range(2))
+    with torch.no_grad():
+        twin.copy_(x)
+    ours, theirs = largest(x, kernel, stride), F.max_pool2d(twin, kernel, stride)
+    assert torch.equal(ours, theirs)
+    weights = torch.randn_like(ours)
+    torch.testing.assert_close(*torch.autograd.grad([(weights * y).sum() for y in (ours, theirs)], (x, twin)))
+    assert torch.autograd.gradcheck(lambda x: largest(x, kernel, stride), x)
+    assert torch.autograd.gradgradcheck(lambda x: largest(x, kernel, stride).square(), x)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_pixels_that_are_largest_together_share_the_gradient(float64):
+    x = torch.tensor([[5.0, 5, 1, 2], [5, 0, 2, 2], [0, 0, 7, 0], [0, 0, 0, 7]])
+    expected = torch.tensor([[2.0, 2, 0, 2], [2, 0, 2, 2], [1.5, 1.5, 3, 0], [1.5, 1.5, 0, 3]]) / 6
+    for derivative in (torch.func.jacrev, torch.func.jacfwd):
+        assert torch.equal(derivative(lambda x: largest(x, 2, 2).sum())(x), expected)
+    each = torch.func.vmap(torch.func.grad(lambda x: largest(x, 2, 2).sum()))(torch.stack((x, x.rot90())))
+    assert torch.equal(each, torch.stack((expected, expected.rot90())))
+
+
+@pytest.mark.parametrize("kernel, stride, side", [(2, 2, 28), (3, 2, 29), (4, 4, 28)])
+def test_gradients_turn_with_a_picture_on_an_even_background(kernel, stride, side, float64, monkeypatch):
+    picture = torch.zeros(1, 1, side, side)
+    picture[..., 6:15, 9:20] = torch.rand(9, 11)
+    pool = SpatialPool(kernel, stride)
+    assert max(gradient_errors(pool, picture, "R4M")["the input"].values()) < 1e-14
+    monkeypatch.setattr("gsa.nn._pool.largest", F.max_pool2d)  # planted: all to the first of them
+    assert max(gradient_errors(pool, picture, "R4M")["the input"].values()) > 0.1
+
+
+def test_what_a_trained_network_looks_at_turns_with_the_digit(float64, monkeypatch):
+    picture = torch.zeros(1, 1, 28, 28)
+    picture[..., 6:15, 9:20] = torch.rand(9, 11)
+    network = gsa.create_model("rotmnist_gsa", pretrained=True).double().eval()
+
+    def error():
+        one, other = (
+            torch.autograd.grad(network(x.requires_grad_()).logsumexp(1).sum(), x)[0].rot90(-turns, (-2, -1))
+            for turns, x in enumerate((picture.clone(), picture.rot90(1, (-2, -1))))
+        )
+        return ((other - one).norm() / one.norm()).item()
+
+    assert error() < 1e-12
+
+    def planted(x, kernel, stride):
+        return F.max_pool2d(x.flatten(1, 2), kernel, stride).unflatten(1, x.shape[1:3])
+
+    monkeypatch.setattr("gsa.nn._pool.largest", planted)
+    assert error() > 1e-2

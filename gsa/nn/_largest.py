@@ -1,0 +1,81 @@
+"""The largest pixel of every window, with a gradient that turns with the picture."""
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["largest"]
+
+
+def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
+    """The maximum of every window; pixels that have it in common share its gradient.
+
+        y(i) = max_u x(s·i + u),   ∂y(i)/∂x(s·i + u) = 1/n where x(s·i + u) = y(i), which n pixels of the window do
+
+    So gradients turn with the picture on an even background, too. `torch.nn.functional.max_pool2d` gives all to the
+    first of such pixels, which in a turned picture is another.
+
+    Args:
+        x: [..., H, W], its sides no smaller than the window.
+        kernel: side k of the window.
+        stride: s.
+
+    Returns:
+        [..., ⌊(H − k)/s⌋ + 1, ⌊(W − k)/s⌋ + 1]
+    """
+    while kernel == stride and kernel > 2 and kernel % 2 == 0:  # halves of halves: few cells at a time
+        x, kernel, stride = _Largest.apply(x, 2, 2), kernel // 2, stride // 2
+    return _Largest.apply(x, kernel, stride)
+
+
+class _Largest(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, kernel: int, stride: int) -> Tensor:
+        return reduce(torch.maximum, (_cell(x, at, kernel, stride) for at in _places(kernel)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int, int], output: Tensor) -> None:
+        x, *ctx.sizes = inputs
+        ctx.save_for_backward(x, output)
+        ctx.save_for_forward(x, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        tied = _tied(ctx)
+        part = grad / reduce(torch.add, tied.values())
+        spread = part.new_zeros(ctx.saved_tensors[0].shape)
+        for at, one in tied.items():
+            _cell(spread, at, *ctx.sizes).add_(one * part)
+        return spread, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, direction: Tensor, *_: None) -> Tensor:
+        tied = _tied(ctx)
+        changes = [one * _cell(direction, at, *ctx.sizes) for at, one in tied.items()]
+        return reduce(torch.add, changes) / reduce(torch.add, tied.values())
+
+
+def _places(kernel: int) -> Iterator[tuple[int, ...]]:
+    """Row and column of every pixel of a window."""
+    return product(range(kernel), repeat=2)
+
+
+def _cell(x: Tensor, at: tuple[int, ...], kernel: int, stride: int) -> Tensor:
+    """The pixel at this place of every window."""
+    rows, columns = (
+        slice(first, first + stride * ((side - kernel) // stride) + 1, stride)
+        for first, side in zip(at, x.shape[-2:], strict=True)
+    )
+    return x[..., rows, columns]
+
+
+def _tied(ctx: Any) -> dict[tuple[int, ...], Tensor]:
+    """For each place of a window 1 where its pixel is a largest one, else 0."""
+    x, top = ctx.saved_tensors
+    return {at: (_cell(x, at, *ctx.sizes) == top).to(x.dtype) for at in _places(ctx.sizes[0])}
