@@ -17,7 +17,7 @@ def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
         y(i) = max_u x(s·i + u),   ∂y(i)/∂x(s·i + u) = 1/n where x(s·i + u) = y(i), which n pixels of the window do
 
     So gradients turn with the picture on an even background, too. `torch.nn.functional.max_pool2d` gives all to the
-    first of such pixels, which in a turned picture is another.
+    first of such pixels, which in a turned picture is another. Pixels that rounding tells apart have nothing in common.
 
     Args:
         x: [..., H, W], its sides no smaller than the window.
