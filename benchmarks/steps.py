@@ -4,6 +4,7 @@
     python benchmarks/steps.py --predict                          # pictures a second
     python benchmarks/steps.py imagefolder_gsa --side 128 --batch 16 --repeats 5
     python benchmarks/steps.py imagefolder_gsa --side 64 --batch 16 --waiting default short --neighbours 2
+    python benchmarks/steps.py imagefolder_gsa --side 96 --batch 16 --memory default kept
     python benchmarks/steps.py "pcam_*" --side 96 --save steps_pcam
     python benchmarks/steps.py "rotmnist_r4_sa neighbourhood=3,5,7,null" --side 28 --save steps_neighbourhoods
 
@@ -15,7 +16,8 @@ thread of the same process. --compile goes through torch.compile.
 
 Threads that wait for others spin for a short while and then sleep, as in `python train.py` (GOMP_SPINCOUNT=20000), or
 as OpenMP has it by default, or sleep at once (OMP_WAIT_POLICY=PASSIVE); --neighbours are processes that each keep a
-core busy meanwhile. Results go to outputs/benchmarks.
+core busy meanwhile. Memory that is freed is kept for the next step, as in `python train.py`, or as glibc has it by
+default. Results go to outputs/benchmarks.
 """
 
 import argparse
@@ -40,6 +42,10 @@ from _measure import sgemm_peak
 import gsa
 
 WAITING = {"default": {}, "short": {"GOMP_SPINCOUNT": "20000"}, "asleep": {"OMP_WAIT_POLICY": "PASSIVE"}}
+MEMORY = {
+    "default": {},
+    "kept": {"MALLOC_MMAP_THRESHOLD_": str(64 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(512 * 2**20)},
+}
 CASES = (("imagefolder_gsa", 64, 16), ("imagefolder_gsa", 224, 8), ("pcam_gsa", 96, 32))
 PREDICTED = tuple(("imagefolder_gsa", side, batch) for side in (96, 224) for batch in (1, 64))
 
@@ -119,19 +125,20 @@ def main(options: argparse.Namespace) -> None:
     cases = PREDICTED if options.predict else CASES
     cases = [(name, options.side, options.batch) for name in named(options.name)] if options.name else cases
     lines = [
-        "| network | side | batch | waiting | clock, s | processors, s | pictures a second | of sgemm | memory, MB |",
-        "|---" * 9 + "|",
+        "| network | side | batch | waiting | freed memory | clock, s | processors, s | pictures a second | of sgemm "
+        "| memory, MB |",
+        "|---" * 10 + "|",
     ]
     shared = [f"--repeats={options.repeats}", *(["--predict"] * options.predict), *(["--compile"] * options.compile)]
-    for (name, side, batch), waiting in product(cases, options.waiting):
+    for (name, side, batch), waiting, memory in product(cases, options.waiting, options.memory):
         command = [sys.executable, __file__, name, f"--side={side}", f"--batch={batch}", *shared]
         with neighbours(options.neighbours):
-            done = subprocess.run(
-                [*command, "--here"], stdout=subprocess.PIPE, text=True, check=True, env=os.environ | WAITING[waiting]
-            )
+            environment = os.environ | WAITING[waiting] | MEMORY[memory]
+            done = subprocess.run([*command, "--here"], stdout=subprocess.PIPE, text=True, check=True, env=environment)
         found = json.loads(done.stdout)
-        cells = [f"`{name}`", side, batch, waiting, f"{found['clock']:.3g}", f"{found['processors']:.3g}"]
-        cells += [f"{batch / found['clock']:.0f}", f"{found['of_sgemm']:.1%}", f"{found['memory']:.0f}"]
+        cells = [f"`{name}`", side, batch, waiting, memory, f"{found['clock']:.3g}"]
+        cells += [f"{found['processors']:.3g}", f"{batch / found['clock']:.0f}"]
+        cells += [f"{found['of_sgemm']:.1%}", f"{found['memory']:.0f}"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
         print("\n".join(lines if len(lines) == 3 else lines[-1:]), flush=True)
     command = " ".join(["python benchmarks/steps.py", *sys.argv[1:]])
@@ -154,6 +161,7 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--waiting", nargs="+", choices=WAITING, default=["short"])
+    parser.add_argument("--memory", nargs="+", choices=MEMORY, default=["kept"])
     parser.add_argument("--neighbours", type=int, default=0)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -18,6 +18,7 @@ def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
 
     So gradients turn with the picture on an even background, too. `torch.nn.functional.max_pool2d` gives all to the
     first of such pixels, which in a turned picture is another. Pixels that rounding tells apart have nothing in common.
+    Windows of 4, 8, … side by side are halved again and again, and halves share alike, however many pixels of each do.
 
     Args:
         x: [..., H, W], its sides no smaller than the window.

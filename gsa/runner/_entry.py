@@ -24,6 +24,7 @@ from gsa.files import one_line
 from gsa.runner._folder import Busy, held, refuse_unwritable
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
+from gsa.runner._libraries import settle
 from gsa.runner._messages import explained, override, told
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._schema import ConfigError
@@ -45,8 +46,7 @@ def register() -> None:
 def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
-    if "OMP_WAIT_POLICY" not in os.environ:  # torch's threads spin long, on cores that others could use
-        os.environ.setdefault("GOMP_SPINCOUNT", "20000")
+    settle()
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()

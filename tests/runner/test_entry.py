@@ -102,3 +102,24 @@ def test_threads_that_wait_soon_sleep_unless_told_otherwise(policy, is_ours):
     command = [sys.executable, str(ROOT / "train.py"), "model.neighbourhood=4"]  # what only a network can refuse
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2 and ("GOMP_SPINCOUNT = '20000'" in done.stderr) == is_ours
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc, which Linux has")
+@pytest.mark.parametrize("environment, is_kept", [({}, True), ({"MALLOC_TRIM_THRESHOLD_": "131072"}, False)])
+def test_freed_memory_is_kept_for_the_next_step_unless_told_otherwise(environment, is_kept):
+    """Blocks of 40 MB, one after the other: pages that were given back are asked for anew, one by one."""
+    program = """if True:
+        from gsa.runner._libraries import settle
+        settle()
+        import os, resource, torch
+        def faults(times):
+            for _ in range(times):
+                torch.ones(10 * 2**20)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        before = faults(40)
+        print((faults(10) - before) / 10, os.environ.get("MALLOC_MMAP_THRESHOLD_"))
+    """
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    done = subprocess.run([sys.executable, "-c", program], env=plain | environment, capture_output=True, text=True)
+    count, of_children = done.stdout.split()
+    assert (float(count) < 10) == is_kept and (of_children == str(64 * 2**20)) == is_kept, done.stdout
