@@ -29,11 +29,20 @@ def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
         [..., ⌊(H − k)/s⌋ + 1, ⌊(W − k)/s⌋ + 1]
     """
     while kernel == stride and kernel > 2 and kernel % 2 == 0:  # halves of halves: few cells at a time
-        x, kernel, stride = _Largest.apply(x, 2, 2), kernel // 2, stride // 2
-    return _Largest.apply(x, kernel, stride)
+        x, kernel, stride = _of_windows(x, 2, 2), kernel // 2, stride // 2
+    return _of_windows(x, kernel, stride)
+
+
+def _of_windows(x: Tensor, kernel: int, stride: int) -> Tensor:
+    if torch.compiler.is_compiling():  # which fuses this, and takes no function with a jvp
+        return torch.stack([_cell(x, at, kernel, stride) for at in _places(kernel)]).amax(0)
+    maximum: Tensor = _Largest.apply(x, kernel, stride)
+    return maximum
 
 
 class _Largest(torch.autograd.Function):
+    """What `amax` over stacked cells is, in a third of the time: neither the stack nor its gradient is made."""
+
     generate_vmap_rule = True
 
     @staticmethod

@@ -1,5 +1,7 @@
 """Pools are exact on the sides they accept, and refuse the others."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -73,7 +75,12 @@ def test_the_largest_pixel_and_its_gradient_are_those_of_torch_where_there_is_on
     ours, theirs = largest(x, kernel, stride), F.max_pool2d(twin, kernel, stride)
     assert torch.equal(ours, theirs)
     weights = torch.randn_like(ours)
-    torch.testing.assert_close(*torch.autograd.grad([(weights * y).sum() for y in (ours, theirs)], (x, twin)))
+    compiled = torch.compile(partial(largest, kernel=kernel, stride=stride), backend="eager", fullgraph=True)(x)
+    gradient, *others = (
+        torch.autograd.grad((weights * y).sum(), of)[0] for y, of in ((theirs, twin), (ours, x), (compiled, x))
+    )
+    for other in others:
+        torch.testing.assert_close(other, gradient)
     assert torch.autograd.gradcheck(lambda x: largest(x, kernel, stride), x)
     assert torch.autograd.gradgradcheck(lambda x: largest(x, kernel, stride).square(), x)
 
