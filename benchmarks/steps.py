@@ -14,9 +14,9 @@ clock are those of an idle machine only; seconds of processors, all threads toge
 of sgemm is the arithmetic that the network needs at least, a second of processors, over that of a large product on one
 thread of the same process. --compile goes through torch.compile.
 
-Threads that wait for others spin for a short while and then sleep, as in `python train.py` (GOMP_SPINCOUNT=20000), or
-as OpenMP has it by default, or sleep at once (OMP_WAIT_POLICY=PASSIVE); --neighbours are processes that each keep a
-core busy meanwhile. Memory that is freed is kept for the next step, as in `python train.py`, or as glibc has it by
+Threads that wait for others spin for a short while and then sleep, as in `python train.py` (GOMP_SPINCOUNT=2000), or
+longer, or as OpenMP has it by default, or sleep at once (OMP_WAIT_POLICY=PASSIVE); --neighbours are processes that each
+keep a core busy meanwhile. Memory that is freed is kept for the next step, as in `python train.py`, or as glibc has it by
 default. Results go to outputs/benchmarks.
 """
 
@@ -41,7 +41,12 @@ from _measure import sgemm_peak
 
 import gsa
 
-WAITING = {"default": {}, "short": {"GOMP_SPINCOUNT": "20000"}, "asleep": {"OMP_WAIT_POLICY": "PASSIVE"}}
+WAITING = {
+    "default": {},
+    "longer": {"GOMP_SPINCOUNT": "20000"},
+    "short": {"GOMP_SPINCOUNT": "2000"},
+    "asleep": {"OMP_WAIT_POLICY": "PASSIVE"},
+}
 MEMORY = {
     "default": {},
     "kept": {"MALLOC_MMAP_THRESHOLD_": str(64 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(512 * 2**20)},
