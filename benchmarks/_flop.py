@@ -20,9 +20,14 @@ def flop(work: Callable[[], object]) -> int:
 
         regular: 2QM + Q forward, 5QM + 3Q backward        summed: 2QM + 2PQ forward, 6QM + 5PQ backward
 
-    of Q query, M key and P output poses.
+    of Q query, M key and P output poses. Gradients of a convolution with its channels in groups cost what it costs
+    itself, each; PyTorch's counter forgets the groups in that of the weights.
     """
-    counts = {torch.ops.gsa.attend: _forward, torch.ops.gsa.attend_backward: _backward}
+    counts = {
+        torch.ops.gsa.attend: _forward,
+        torch.ops.gsa.attend_backward: _backward,
+        torch.ops.aten.convolution_backward: _of_convolution_backward,
+    }
     with FlopCounterMode(display=False, custom_mapping=counts) as counter:
         work()
     return counter.get_total_flops()
@@ -36,7 +41,11 @@ def _backward(grad: Tensor, *call: Any, **others: Any) -> int:
     return _of_call(call, {"regular": (5, 3), "summed": (6, 5)})
 
 
-_forward._get_raw = _backward._get_raw = True  # type: ignore[attr-defined]  # tensors, not their shapes
+def _of_convolution_backward(grad: Tensor, x: Tensor, weight: Tensor, *options: Any, **others: Any) -> int:
+    """Of the gradients that are asked for; a bias has no products."""
+    *_, transposed, _, _, (of_input, of_weight, _) = options
+    assert not transposed
+    return 2 * grad.numel() * weight[0].numel() * (of_input + of_weight)
 
 
 def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int:
@@ -46,6 +55,10 @@ def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int
     with_keys, with_offsets = products["regular" if regular else "summed"]
     count = with_keys * queries * keys + with_offsets * outputs * queries
     return 2 * length * batch * heads * _pairs(window, height, width) * count
+
+
+for count in (_forward, _backward, _of_convolution_backward):
+    count._get_raw = True  # type: ignore[attr-defined]  # tensors, not their shapes
 
 
 def _pairs(window: Tensor, height: int, width: int) -> int:

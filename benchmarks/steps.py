@@ -16,8 +16,9 @@ thread of the same process. --compile goes through torch.compile.
 
 Threads that wait for others spin for a short while and then sleep, as in `python train.py` (GOMP_SPINCOUNT=2000), or
 longer, or as OpenMP has it by default, or sleep at once (OMP_WAIT_POLICY=PASSIVE); --neighbours are processes that each
-keep a core busy meanwhile. Memory that is freed is kept for the next step, as in `python train.py`, or as glibc has it by
-default. Results go to outputs/benchmarks.
+keep a core busy meanwhile, and then it is chance how long a process waits: say a word twice for another. Memory that is
+freed is kept for the next step, as in `python train.py`, or as glibc has it by default. Results go to
+outputs/benchmarks.
 """
 
 import argparse

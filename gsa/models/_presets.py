@@ -106,7 +106,7 @@ _CIFAR10_GSA = {
     "expansion": (1, 2, 2),
     "pools": (2, 2, 0),
     "content_heads": (0, 0, 4),
-    "head_dim": 48,
+    "head_dim": 16,
     "stem_heads": 9,
     "stem_head_dim": 3,
     "stem_neighbourhood": 3,
