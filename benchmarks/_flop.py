@@ -48,6 +48,10 @@ def _of_convolution_backward(grad: Tensor, x: Tensor, weight: Tensor, *options: 
     return 2 * grad.numel() * weight[0].numel() * (of_input + of_weight)
 
 
+for _count in (_forward, _backward, _of_convolution_backward):
+    _count._get_raw = True  # type: ignore[attr-defined]  # they are given tensors, not shapes
+
+
 def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int:
     query, key, _, spatial, _, window, _, regular = call[:8]
     batch, heads, queries, height, width, length = query.shape
@@ -55,10 +59,6 @@ def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int
     with_keys, with_offsets = products["regular" if regular else "summed"]
     count = with_keys * queries * keys + with_offsets * outputs * queries
     return 2 * length * batch * heads * _pairs(window, height, width) * count
-
-
-for count in (_forward, _backward, _of_convolution_backward):
-    count._get_raw = True  # type: ignore[attr-defined]  # tensors, not their shapes
 
 
 def _pairs(window: Tensor, height: int, width: int) -> int:

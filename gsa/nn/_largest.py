@@ -41,7 +41,7 @@ def _of_windows(x: Tensor, kernel: int, stride: int) -> Tensor:
 
 
 class _Largest(torch.autograd.Function):
-    """What `amax` over stacked cells is, in a third of the time: neither the stack nor its gradient is made."""
+    """What `amax` over stacked cells is, without the time that the stack and its gradient take."""
 
     generate_vmap_rule = True
 

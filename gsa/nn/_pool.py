@@ -64,10 +64,11 @@ class SpatialPool(nn.Module):
         return size >= self.kernel and (size - self.kernel) % self.stride == 0
 
     def _check(self, height: int, width: int) -> None:
-        fits = min(height, width) >= self.kernel
-        if fits and (self.on_inexact == "allow" or (self.is_exact_on(height) and self.is_exact_on(width))):
+        small = [side for side in (height, width) if side < self.kernel]
+        inexact = [side for side in (height, width) if not self.is_exact_on(side)]
+        if not small and (self.on_inexact == "allow" or not inexact):
             return
-        wrong = height if not self.is_exact_on(height) else width
+        wrong = (small or inexact)[0]
         good = nearest_sizes(
             wrong, (n for n in range(self.kernel, wrong + self.kernel + self.stride + 1) if self.is_exact_on(n))
         )
@@ -76,7 +77,7 @@ class SpatialPool(nn.Module):
             f"with (N − {self.kernel}) divisible by {self.stride}: got a {height}×{width} map; "
             f"nearest sides that stay exact: {good}"
         )
-        if self.on_inexact == "raise" or not fits:
+        if self.on_inexact == "raise" or small:
             raise ValueError(message)
         if (height, width) not in self._warned:
             self._warned.add((height, width))

@@ -65,6 +65,8 @@ def test_a_side_smaller_than_the_window_is_refused_whatever_is_allowed():
     for kind in ("max", "average"):
         with pytest.raises(ValueError, match="got a 2×5 map; nearest sides that stay exact: 3"):
             SpatialPool(3, 2, kind, on_inexact="allow")(torch.rand(1, 1, 2, 5))
+        with pytest.raises(ValueError, match="got a 6×2 map; nearest sides that stay exact: 3"):
+            SpatialPool(3, 2, kind, on_inexact="allow")(torch.rand(1, 1, 6, 2))
 
 
 @pytest.mark.parametrize("kernel, stride, side", [(2, 2, 7), (3, 2, 7), (3, 1, 5), (2, 3, 8), (4, 4, 13), (6, 6, 13)])
