@@ -1,0 +1,22 @@
+"""The arithmetic that benchmarks hold against the clock is counted as it is needed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import gsa
+
+sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
+from _flop import flop
+
+
+@pytest.mark.parametrize("parts", [1, 2, 8])
+def test_both_gradients_of_a_convolution_cost_what_it_costs_itself(parts):
+    x, filters = torch.rand(2, 8, 5, 5, requires_grad=True), torch.rand(8, 8 // parts, 3, 3, requires_grad=True)
+    itself = 2 * 2 * 8 * 5 * 5 * 9 * 8 // parts
+    for of, times in (((x, filters), 3), ((filters,), 2), ((x,), 2)):
+        taken = [t if any(t is one for one in of) else t.detach() for t in (x, filters)]
+        found = flop(lambda taken=taken: torch.conv2d(*taken, padding=1, groups=parts).sum().backward())
+        assert found == times * itself
