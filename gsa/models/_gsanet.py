@@ -51,7 +51,7 @@ class GSANet(Network):
     Args:
         group: the point group H, or its name.
         in_channels, num_classes: of the data.
-        plan: channels, blocks, crops and pools.
+        plan: channels, blocks, crops, windows and pools.
         attention: of every attention layer.
         stem: how the lifting layer differs.
         form: of the blocks' attention, "regular" or "summed" (the paper's).
@@ -129,8 +129,9 @@ class GSANet(Network):
                 if attention.positional_heads + plan.content_heads[index] < 1 and blocks:
                     raise ValueError(f"stage {index} needs heads, positional or with content, but has none of either")
                 of_stage = replace(attention, num_heads=attention.positional_heads + plan.content_heads[index])
-            for inputs, channels, crop in blocks:
-                options = (of_stage, form, crop, dropouts.dropout, norm)
+            for inputs, channels, crop, side in blocks:
+                of_block = replace(of_stage, neighbourhood=side) if side else of_stage
+                options = (of_block, form, crop, dropouts.dropout, norm)
                 stage.append(_BLOCKS[block](self.group, inputs, channels, *options))
                 if block_norm:
                     stage.extend(_normed(norm, channels))

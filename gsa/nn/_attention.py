@@ -40,6 +40,7 @@ class SelfAttention(nn.Module):
         crop: pixels at every border that are left out of the result.
 
     Attributes:
+        padding: zeros put around the features at every border, as many as the windows of the result reach beyond.
         query_scale: factor on the queries with content; √(d/C) makes the scores those of the public code.
     """
 
@@ -66,6 +67,7 @@ class SelfAttention(nn.Module):
         self.positional_heads, self.content_heads = options.positional_heads, options.content_heads
         self.attention_dropout, self.value_dropout = options.attention_dropout, options.value_dropout
         self.neighbourhood = Neighbourhood(options.neighbourhood, options.window)
+        self.padding = max((options.neighbourhood or 1) // 2 - crop, 0) if options.border == "zeros" else 0
         self.encoding = encodings.encoding(
             options.encoding, self.group, self.head_dim, self.neighbourhood, form, self.num_heads
         )
@@ -95,7 +97,7 @@ class SelfAttention(nn.Module):
         encoded, window = self._encode(*self._with_silent_heads(self._prepared(features)))
         weights = self._weights(encoded, window)
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
-        return rearrange(crop_border(weights, self.crop), "... u v y x -> ... y x u v")
+        return rearrange(crop_border(weights, self._cut), "... u v y x -> ... y x u v")
 
     def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
         query, key, _, spatial, pose = encoded
@@ -119,7 +121,7 @@ class SelfAttention(nn.Module):
             heads = ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
         heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=count)
-        return crop_border(heads, self.crop) if self.crop else heads
+        return crop_border(heads, self._cut) if self._cut else heads
 
     def _with_silent_heads(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of all heads; those of positional heads have no content, and fill the op's channels."""
@@ -147,21 +149,26 @@ class SelfAttention(nn.Module):
             self.positional_value.weight.unflatten(0, (heads, -1)),
             self.out.weight[:, : heads * self.head_dim].unflatten(1, (heads, -1)),
             self.out.bias,
-            crop=self.crop,
+            crop=self._cut,
         )
 
     def _as_silent_heads(self, features: Tensor) -> Tensor:
         """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
         encoded, window = self._encode(*self._with_silent_heads(features))
         heads = ops.attend(*encoded, window, form=self._op_form)[:, : self.positional_heads, ..., : self.head_dim]
-        joined = rearrange(crop_border(heads.movedim(-1, 2), self.crop), "b e d p y x -> b (e d) p y x")
+        joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
         return pointwise(joined, self.out.weight[:, : joined.shape[1]], self.out.bias)
 
     @property
     def _is_wide(self) -> bool:
         """Whether positional heads have too many kernels at the border to be worth a convolution."""
         size = self.neighbourhood.size
-        return size is None or size - 2 * min(self.crop, size // 2) > _WIDEST
+        return size is None or size - 2 * min(self._cut, size // 2) > _WIDEST
+
+    @property
+    def _cut(self) -> int:
+        """Pixels at every border of the padded features that are left out."""
+        return self.crop + self.padding
 
     @property
     def _parts(self) -> tuple[int, int, int]:
@@ -185,10 +192,11 @@ class SelfAttention(nn.Module):
         return self.neighbourhood.size is None and self.form != "summed" and self.encoding.has_products
 
     def _prepared(self, features: Tensor) -> Tensor:
-        """Features with a pose axis, and with position where the encoding adds it there."""
+        """Features with a pose axis, with position where the encoding adds it there, and what lies around them."""
         self._check(features)
         features = self.encoding.embed(features)
-        return features.unsqueeze(2) if self.form == "lifting" else features
+        features = features.unsqueeze(2) if self.form == "lifting" else features
+        return F.pad(features, (self.padding,) * 4) if self.padding else features
 
     def _project(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of the heads with content: [B, heads, poses, H, W, d]."""

@@ -37,7 +37,7 @@ class GroupSelfAttention(SelfAttention):
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
-            head_starts, bias: see `AttentionOptions`.
+            head_starts, bias, border: see `AttentionOptions`.
         form: "regular" or "summed" (the paper's).
         crop: pixels at every border that are left out of the result.
 
@@ -65,6 +65,7 @@ class GroupSelfAttention(SelfAttention):
         head_starts: str = "apart",
         crop: int = 0,
         bias: bool = True,
+        border: str = "hidden",
     ) -> None:
         check_choice(ops.FORMS, form=form)
         options = AttentionOptions(
@@ -78,6 +79,7 @@ class GroupSelfAttention(SelfAttention):
             positional_heads,
             head_starts,
             bias,
+            border,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
         self.pose_index = "corrected"
@@ -103,7 +105,7 @@ class GroupSelfAttention(SelfAttention):
         encoded, window = self._encode(query, key, value)
         dropout = self.attention_dropout if self.training else 0.0
         outputs = [ops.attend(*of_pose, window, form="summed", dropout=dropout) for of_pose in self._by_pose(encoded)]
-        return crop_border(rearrange(torch.cat(outputs, dim=2), "b e p y x d -> b (e d) p y x"), self.crop)
+        return crop_border(rearrange(torch.cat(outputs, dim=2), "b e p y x d -> b (e d) p y x"), self._cut)
 
     def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
         if self.pose_index == "corrected":

@@ -21,7 +21,7 @@ class LiftingSelfAttention(SelfAttention):
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         num_heads, head_dim, neighbourhood, encoding, attention_dropout, window, value_dropout, positional_heads,
-            head_starts, bias: see `AttentionOptions`.
+            head_starts, bias, border: see `AttentionOptions`.
         crop: pixels at every border that are left out of the result.
 
     Shapes:
@@ -47,6 +47,7 @@ class LiftingSelfAttention(SelfAttention):
         head_starts: str = "apart",
         crop: int = 0,
         bias: bool = True,
+        border: str = "hidden",
     ) -> None:
         options = AttentionOptions(
             num_heads,
@@ -59,6 +60,7 @@ class LiftingSelfAttention(SelfAttention):
             positional_heads,
             head_starts,
             bias,
+            border,
         )
         super().__init__(group, in_channels, out_channels, "lifting", options, crop)
 

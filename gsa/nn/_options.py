@@ -18,6 +18,9 @@ class AttentionOptions:
         head_dim: d, channels of a head; half of the layer's output channels when None.
         neighbourhood: odd side of the window in pixels; None attends globally.
         window: "square" or "disk".
+        border: what lies beyond the picture: "hidden" keys that take no part, so that the softmax is over visible ones,
+            or "zeros", features of zero that take part, as in a padded convolution. Positional heads are then one
+            convolution everywhere, which is much faster where most windows reach beyond; not for global attention.
         encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
             forms it serves.
         head_starts: "apart" puts heads that have places at different cells and poses, "centre" all at the centre, where
@@ -42,10 +45,12 @@ class AttentionOptions:
     positional_heads: int = 0
     head_starts: str = "apart"
     bias: bool = True
+    border: str = "hidden"
 
     def __post_init__(self) -> None:
         check_positive(num_heads=self.num_heads)
         check_choice(("apart", "centre"), head_starts=self.head_starts)
+        check_choice(("hidden", "zeros"), border=self.border)
         if not isinstance(self.bias, bool):
             raise ValueError(f"bias must be True or False, but got {self.bias!r}")
         if not is_count(self.positional_heads) or self.positional_heads > self.num_heads:
@@ -57,6 +62,8 @@ class AttentionOptions:
             check_positive(head_dim=self.head_dim)
         check_probability(attention_dropout=self.attention_dropout, value_dropout=self.value_dropout)
         Neighbourhood(self.neighbourhood, self.window)
+        if self.neighbourhood is None and self.border == "zeros":
+            raise ValueError("border='zeros' needs a window, which says how many: global attention has border='hidden'")
 
     @property
     def content_heads(self) -> int:

@@ -102,8 +102,8 @@ def _refuse_excess(source: Any, keywords: Mapping[str, Any], numbers: int, tenso
         entries = value if isinstance(value, list | tuple) else [value]
         if len(entries) > _LONGEST_LIST or not all(isinstance(v, str | int | float | None) for v in entries):
             raise ValueError(f"{source} holds a value of {key} that is none of a network: expected a plain value")
-        most = {"neighbourhood": _WIDEST_WINDOW, "stem_neighbourhood": _WIDEST_WINDOW, "blocks": tensors,
-                "layers": tensors}.get(key, max(numbers, _SMALL))  # fmt: skip
+        most = {"neighbourhood": _WIDEST_WINDOW, "neighbourhoods": _WIDEST_WINDOW, "stem_neighbourhood": _WIDEST_WINDOW,
+                "blocks": tensors, "layers": tensors}.get(key, max(numbers, _SMALL))  # fmt: skip
         asked = sum(entry for entry in entries if isinstance(entry, int))
         if asked > most:
             raise ValueError(

@@ -35,11 +35,12 @@ def test_presets_know_their_data_recipe_and_keywords(name):
 
 def test_keywords_of_a_network_are_flat():
     assert set(preset("digits_r4_sa").keywords) == {
-        "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "pools", "content_heads",
+        "group", "in_channels", "num_classes", "channels", "blocks", "expansion", "crops", "neighbourhoods", "pools",
+        "content_heads",
         "num_heads", "positional_heads", "head_starts", "head_dim", "neighbourhood", "window", "encoding", "stem_heads",
         "stem_head_dim", "stem_neighbourhood", "stem_crop", "stem_positional", "stem_pool", "form", "block", "norm",
         "lifted_norm", "block_norm", "attention_dropout", "value_dropout", "input_dropout", "dropout", "pool_dropout",
-        "pixels", "poses", "on_inexact", "published", "pose_index", "bias",
+        "pixels", "poses", "on_inexact", "published", "pose_index", "bias", "border",
     }  # fmt: skip
 
 
@@ -82,6 +83,11 @@ def test_unknown_keywords_and_names_are_refused_with_the_nearest():
         ({"blocks": ()}, "one entry a stage, but got 0, 0 and 2"),
         ({"crops": (-1, 0, 0, 0, 0)}, "crops must be a list of integers of at least 0"),
         ({"crops": (1.5, 0, 0, 0, 0)}, "crops must be a list of integers of at least 0"),
+        ({"neighbourhoods": (3, 5)}, r"neighbourhoods needs one entry a block \(5\), but got 2"),
+        ({"neighbourhoods": (3, 3, 3, 3, 4)}, "neighbourhood must be an odd number of pixels"),
+        ({"neighbourhoods": (3, 3, 3, 3, 0)}, "neighbourhoods must be a list of integers of at least 1"),
+        ({"border": "mirrored"}, "border must be one of"),
+        ({"border": "zeros", "neighbourhood": None}, "border='zeros' needs a window"),
         ({"pools": (2.5, 0)}, "pools must be a list of integers of at least 0"),
         ({"pools": (-2, 0)}, "pools must be a list of integers of at least 0"),
         ({"pools": None}, "pools must be a list of integers of at least 0, but got None"),

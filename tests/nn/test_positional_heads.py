@@ -43,7 +43,7 @@ def by_the_op(made, x):
     heads = gsa.ops.attend(
         call.query, call.key, value, call.spatial, call.pose, window, form=made._op_form, backend="reference"
     )
-    return crop_border(made.out(heads[..., :d].movedim(-1, 2).flatten(1, 2)), made.crop)
+    return crop_border(made.out(heads[..., :d].movedim(-1, 2).flatten(1, 2)), made.crop + made.padding)
 
 
 @pytest.mark.parametrize("crop", [0, 1, 3])
@@ -68,6 +68,21 @@ def test_every_pixel_and_every_gradient_is_that_of_the_op(form, group, window, h
     for one, other, tensor in zip(found, expected, tensors, strict=True):
         zero = torch.zeros_like(tensor)
         torch.testing.assert_close(zero if one is None else one, zero if other is None else other, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("neighbourhood, crop, padding", [(5, 0, 2), (5, 1, 1), (3, 2, 0), (9, 0, 4)])
+@pytest.mark.parametrize("heads, positional", [(5, 5), (6, 4), (2, 0)])
+@pytest.mark.parametrize("form, group", [("lifting", "R4"), ("lifting", "R8M"), ("regular", "R4M"), ("regular", "R8")])
+def test_a_border_of_zeros_is_that_of_a_padded_picture(form, group, heads, positional, neighbourhood, crop, padding):
+    made = layer(form, heads, positional, group, neighbourhood=neighbourhood, crop=crop, border="zeros")
+    hidden = layer(form, heads, positional, group, neighbourhood=neighbourhood, crop=crop + padding)
+    hidden.load_state_dict(made.state_dict())
+    x = picture(form, group)
+    assert made.padding == padding and not made._is_wide
+    torch.testing.assert_close(made(x), hidden(F.pad(x, (padding,) * 4)), rtol=0, atol=0)
+    torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
+    assert made.attention(x).shape[3:] == made(x).shape[3:] + (neighbourhood,) * 2
+    assert_equivariant(made, picture(form, group, 8, 8), gsa.group(group))
 
 
 @pytest.mark.parametrize("neighbourhood", [9, None])
