@@ -79,10 +79,13 @@ _ROTMNIST_GSA = {
     "positional_heads": 27,
     "num_heads": 27,
     "channels": 16,
-    "blocks": (0, 3, 2),
+    "stem_pool": 2,
+    "blocks": (4, 1),
     "crops": (1, 1, 1, 1, 1),
-    "pools": (2, 0, 0),
-    "content_heads": (0, 0, 4),
+    "neighbourhoods": (3, 3, 5, 5, 5),
+    "pools": (0, 0),
+    "content_heads": (0, 4),
+    "border": "zeros",
     "dropout": 0.1,
 }
 
