@@ -84,8 +84,11 @@ PUBLISHED_TIMES: dict[str, tuple[str, int]] = {
 
 AS_PUBLISHED = " model.published=true"
 
-# rotmnist/gsa with its pool before the first norm.
-_EARLY_POOL = "model.stem_pool=2 model.blocks=[3,2] model.pools=[0,0] model.content_heads=[0,4]"
+# rotmnist/gsa as it was before: windows of 3×3, the pool behind the first norm, content in two blocks.
+_BEFORE = (
+    "model.stem_pool=0 model.blocks=[0,3,2] model.pools=[2,0,0] model.content_heads=[0,0,4] "
+    "model.neighbourhoods=null model.border=hidden"
+)
 
 
 def _with_public_code(rows: Iterable[str]) -> tuple[str, ...]:
@@ -98,7 +101,7 @@ def _with_public_code(rows: Iterable[str]) -> tuple[str, ...]:
 LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, rows in PUBLISHED.items() if rows} | {
     "learning": (
         "rotmnist/gsa",
-        "rotmnist/gsa model.positional_heads=18 model.num_heads=18",
+        f"rotmnist/gsa {_BEFORE}",
         "rotmnist/positional",
         "rotmnist/r4_cnn",
         "rotmnist/r4_cnn model.dropout=0.1",
@@ -107,10 +110,10 @@ LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, ro
     ),
     "search": (
         "rotmnist/gsa",
+        f"rotmnist/gsa {_BEFORE}",
+        "rotmnist/gsa model.neighbourhoods=[3,3,3,3,3]",
+        "rotmnist/gsa model.neighbourhoods=[3,5,5,5,5]",
         "rotmnist/gsa model.channels=20",
-        "rotmnist/gsa model.channels=24",
-        f"rotmnist/gsa {_EARLY_POOL} model.channels=20",
-        f"rotmnist/gsa {_EARLY_POOL} model.channels=20 model.dropout=0.2",
         "rotmnist/gsa model.group=R12 model.channels=14",
         "rotmnist/r4_cnn",
         "rotmnist/r4_cnn model.dropout=0.1",
@@ -139,7 +142,8 @@ QUICK: dict[str, tuple[str, ...]] = {
         "rotmnist/gsa optimizer=adamw",
         "rotmnist/gsa optimizer=muon model.head_starts=centre",
         "rotmnist/positional optimizer=muon",
-        "rotmnist/gsa optimizer=muon model.content_heads=[0,4,4]",
+        "rotmnist/gsa optimizer=muon model.content_heads=[4,4]",
+        "rotmnist/gsa optimizer=muon model.neighbourhoods=[3,3,3,3,3]",
         "rotmnist/gsa optimizer=muon model.norm=sample",
         "rotmnist/gsa optimizer=adamw model.norm=sample",
         "rotmnist/gsa optimizer=muon model.block=residual",

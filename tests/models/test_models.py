@@ -93,7 +93,7 @@ def test_content_is_where_the_preset_has_it():
         for layer in gsa.create_model("rotmnist_gsa").modules()
         if isinstance(layer, gsa.nn.SelfAttention)
     ]
-    assert heads == [(18, 0)] + [(27, 0)] * 3 + [(27, 4)] * 2
+    assert heads == [(18, 0)] + [(27, 0)] * 4 + [(27, 4)]
     positional = gsa.create_model("rotmnist_positional")
     assert not any(m.content_heads for m in positional.modules() if isinstance(m, gsa.nn.SelfAttention))
 

@@ -87,7 +87,9 @@ def test_a_changed_file_is_refused(tmp_path, monkeypatch):
         gsa.create_model("digits_gsa", pretrained=True)
 
 
-@pytest.mark.parametrize("newer", [{"stem_pool": 2}, {"bias": False}])
+@pytest.mark.parametrize("newer", [{"stem_pool": 2}, {"bias": False}, {"border": "zeros"}])
 def test_keywords_that_are_newer_than_the_weights_are_held_against_their_defaults(newer):
+    config = json.loads((pretrained_folder("digits_gsa") / "config.json").read_text())
+    assert not newer.keys() & config["model"].keys()
     with pytest.raises(ValueError, match="another network than " + next(iter(newer))):
-        gsa.create_model("rotmnist_gsa", pretrained=True, **newer)
+        gsa.create_model("digits_gsa", pretrained=True, **newer)
