@@ -150,7 +150,7 @@ class PictureDataModule(DescribedData):
     def _loader(self, part: str, **options: Any) -> DataLoader:
         workers = self.num_workers
         options |= {"num_workers": workers, "persistent_workers": workers > 0, "pin_memory": self._is_on_gpu()}
-        return DataLoader(self.parts[part], **options)
+        return DataLoader(self.parts[part], collate_fn=_as_batch, **options)
 
     def _is_on_gpu(self) -> bool:
         """Whether batches go to a GPU: from pinned memory, so that their copies do not wait for what it is at."""
@@ -176,28 +176,42 @@ class NormalisedPictures(Normalisation, Dataset):
         return len(self.dataset)
 
     def __getitem__(self, key: int | tuple[int, int]) -> tuple[Tensor, int]:
-        return self.__getitems__([key])[0]
+        pictures, labels = self.__getitems__([key])
+        return pictures[0], int(labels)
 
-    def __getitems__(self, keys: Sequence[int | tuple[int, int]]) -> list[tuple[Tensor, int]]:
-        """A batch, read together where the data set can."""
+    def __getitems__(self, keys: Sequence[int | tuple[int, int]]) -> tuple[Tensor, Tensor]:
+        """A batch, [N, C, H, W] and int64 [N]: read together where the data set can, and normalised together."""
         places = [key if isinstance(key, tuple) else (0, key) for key in keys]
-        read = self._read([index for _, index in places])
-        return [(self._augmented(picture, *place), label) for place, (picture, label) in zip(places, read, strict=True)]
+        pictures, labels = self._read([index for _, index in places])
+        if self.augmentation:
+            pictures = torch.stack([self._augmented(*one) for one in zip(pictures, places, strict=True)])
+        return self.normalise(pictures), labels
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
-        pictures, labels = zip(*self._read(list(range(min(count, len(self))))), strict=True)
-        return torch.stack(pictures), torch.tensor(labels)
+        return self._read(list(range(min(count, len(self)))))
 
-    def _augmented(self, picture: Tensor, number: int, index: int) -> Tensor:
-        if self.augmentation:
-            picture = augment(picture, self.augmentation, numpy.random.default_rng((self.seed, number, index)))
-        return self.normalise(picture)
+    def _augmented(self, picture: Tensor, place: tuple[int, int]) -> Tensor:
+        return augment(picture, self.augmentation, numpy.random.default_rng((self.seed, *place)))
 
-    def _read(self, indices: list[int]) -> list[tuple[Tensor, int]]:
+    def _read(self, indices: list[int]) -> tuple[Tensor, Tensor]:
+        """Pictures [N, C, H, W] in [0, 1], and their labels."""
+        if isinstance(self.dataset, TensorDataset):
+            rows, labels = (tensor[indices] for tensor in self.dataset.tensors)
+            return _in_unit(rows), labels
         together = getattr(self.dataset, "__getitems__", None)
         found = together(indices) if together else [self.dataset[index] for index in indices]
-        return [(picture / 255 if picture.dtype == torch.uint8 else picture, int(label)) for picture, label in found]
+        pictures = torch.stack([_in_unit(picture) for picture, _ in found])
+        return pictures, torch.tensor([int(label) for _, label in found])
+
+
+def _as_batch(batch: Any) -> Any:
+    """Nothing is left to collate."""
+    return batch
+
+
+def _in_unit(pictures: Tensor) -> Tensor:
+    return pictures / 255 if pictures.dtype == torch.uint8 else pictures
 
 
 def _labels(dataset: Any) -> list[int]:

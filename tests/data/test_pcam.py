@@ -43,7 +43,7 @@ def test_a_batch_is_read_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(h5py, "File", lambda *arguments: opened.append(arguments) or original(*arguments))
     together = part.__getitems__(keys)
     assert len(opened) == 1
-    for (picture, label), (expected, own) in zip(together, alone, strict=True):
+    for picture, label, (expected, own) in zip(*together, alone, strict=True):
         assert torch.equal(picture, expected) and label == own
 
 
