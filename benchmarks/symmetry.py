@@ -28,8 +28,8 @@ SEEDS = range(5)
 NETWORKS = {  # window of the blocks → what `gsa.create_model` is given
     "functional encoding, 5×5 square": {"name": "rotmnist_r4_sa", "form": "regular", "window": "square"},
     "functional encoding, 5×5 disk": {"name": "rotmnist_r4_sa", "form": "regular", "window": "disk"},
-    "heads that start at offsets, 3×3 square (5×5 in the lifting layer)": {"name": "rotmnist_gsa", "window": "square"},
-    "heads that start at offsets, 5×5 disk": {"name": "rotmnist_gsa", "window": "disk", "neighbourhood": 5},
+    "heads that start at offsets, squares of 3×3 and 5×5": {"name": "rotmnist_gsa", "window": "square"},
+    "heads that start at offsets, 5×5 disk": {"name": "rotmnist_gsa", "window": "disk", "neighbourhoods": [5] * 5},
 }
 CASES = [("R4", 90.0), ("R4", 45.0), ("R8", 45.0), ("R16", 45.0), ("R4", 22.5), ("R8", 22.5), ("R16", 22.5)]
 TURNS = gsa.group("R16")  # has every angle above

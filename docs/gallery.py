@@ -82,7 +82,7 @@ def angles() -> Figure:
 
 def heads() -> Figure:
     """Where the heads of a trained layer look: at the start, and after training."""
-    encoding = gsa.load("rotmnist_gsa").stages[1][0].attention.encoding
+    encoding = gsa.load("rotmnist_gsa").stages[0][2].attention.encoding
     start = copy.deepcopy(encoding)
     start.reset_parameters()
     figure = _square("Heads learn where to look")
