@@ -26,6 +26,7 @@ import fnmatch
 import json
 import os
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -147,7 +148,7 @@ def main(options: argparse.Namespace) -> None:
         cells += [f"{found['of_sgemm']:.1%}", f"{found['memory']:.0f}"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
         print("\n".join(lines if len(lines) == 3 else lines[-1:]), flush=True)
-    command = " ".join(["python benchmarks/steps.py", *sys.argv[1:]])
+    command = shlex.join(["python", "benchmarks/steps.py", *sys.argv[1:]])
     what = "predict_cpu" if options.predict else "steps_cpu"
     name = "_".join(map(str, (what, *cases[0]))) if options.name else what
     name = options.save or name + ("_compiled" if options.compile else "") + ("_busy" if options.neighbours else "")
