@@ -71,46 +71,68 @@ class AttentiveConvolution(WithTables):
 
     def forward(self, x: Tensor) -> Tensor:
         self.convolution.check(x)
-        summands, means = self._summands(x if x.ndim == 5 else x[:, :, None])
-        attended = summands * self._channels(means, summands.amax((-2, -1)))[..., None, None]
-        # Of equal channels the first is the largest, in every pose.
-        mean, largest = attended.mean(1), attended.max(1).values  # [B, M, C′, |H|, H′, W′]
+        windows, filters = self._windows(x if x.ndim == 5 else x[:, :, None]), self._filters()
+        summands = filters @ windows  # f: [B, M, C, O, P], of O = C′·|H| maps with P pixels
+        means = (filters @ windows.mean(-1, keepdim=True)).squeeze(-1)
+        weights = self._channels(means, _largest_pixel(summands))
+        # The mean of α_C f over the channels is one convolution, with filters of each picture's own.
+        own = (weights[..., None] * filters).transpose(2, 3).flatten(3)
+        mean = own @ windows.flatten(2, 3) / x.shape[1]
+        y = self.convolution(x)
+        pixels = y.shape[-2:]
+        positions = self._positions(*(s.unflatten(-1, pixels) for s in (mean, _largest_channel(weights, summands))))
         # α_S is the same for all channels, so Σ_c α_C α_S f = α_S C mean_c(α_C f).
-        return self.convolution(x) - x.shape[1] * (self._positions(mean, largest) * mean).sum(1)
+        return y - x.shape[1] * (positions * mean.unflatten(-1, pixels)).sum(1).view_as(y)
 
     def _relative_poses(self) -> Tensor:
         """Pose h⁻¹ m of every output pose h and input pose m; images have the one."""
         relative = self.group.product[self.group.inverse]
         return torch.zeros_like(relative[:, :1]) if self.convolution.in_poses == 1 else relative
 
-    def _summands(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """f, [B, C, M, H, W] → [B, C, M, C′, |H|, H′, W′], and its means over the pixels, those of the windows' own."""
-        filters = self.convolution.filters().movedim((2, 3), (0, 1))  # [C, M, C′, |H|, k, k]
-        size, maps = filters.shape[-1], filters.shape[2:4]
-        windows = F.unfold(x.flatten(1, 2), size).unflatten(1, (*x.shape[1:3], size**2))  # [B, C, M, k², H′·W′]
-        filters = filters.flatten(4).flatten(2, 3)
-        pixels = (x.shape[-2] - size + 1, x.shape[-1] - size + 1)
-        summands = (filters @ windows).unflatten(-1, pixels).unflatten(3, maps)
-        return summands, (filters @ windows.mean(-1, keepdim=True)).view(summands.shape[:-2])
+    def _filters(self) -> Tensor:
+        """W(c, h⁻¹ m, h⁻¹ u): [M, C, O, k²]."""
+        return self.convolution.filters().movedim((3, 2), (0, 1)).flatten(4).flatten(2, 3)
+
+    def _windows(self, x: Tensor) -> Tensor:
+        """x(c, i + u, m), [B, C, M, H, W] → [B, M, C, k², P]."""
+        size = self.convolution.kernel_size
+        return F.unfold(x.transpose(1, 2).flatten(1, 2), size).unflatten(1, (x.shape[2], x.shape[1], size**2))
 
     def _channels(self, means: Tensor, largest: Tensor) -> Tensor:
-        """α_C of f's means and maxima over the pixels: [B, C, M, C′, |H|]."""
+        """α_C of f's means and maxima over the pixels: all [B, M, C, O]."""
         first, second = self.first[..., self.relative], self.second[..., self.relative]  # [C′, ·, ·, |H|, M]
 
         def mlp(statistic: Tensor) -> Tensor:
-            inner = torch.einsum("okchm,bcmoh->bkmoh", first, statistic).relu()
-            return torch.einsum("ockhm,bkmoh->bcmoh", second, inner)
+            statistic = statistic.unflatten(-1, (len(first), -1))
+            inner = torch.einsum("okchm,bmcoh->bkmoh", first, statistic).relu()
+            return torch.einsum("ockhm,bkmoh->bmcoh", second, inner).flatten(3)
 
         return torch.sigmoid(mlp(means) + mlp(largest))
 
     def _positions(self, mean: Tensor, largest: Tensor) -> Tensor:
-        """α_S: [B, M, C′, |H|, H′, W′], from the mean and maximum of α_C f over the channels c."""
-        filters = self.spatial.filters().movedim((2, 3), (0, 1)).flatten(1, 3)[:, :, None]  # [2, M·C′·|H|, 1, k, k]
+        """α_S: [B, M, O, H′, W′], from the mean and maximum of α_C f over the channels c."""
+        filters = self.spatial.filters().movedim((3, 2), (0, 1)).flatten(2, 3).transpose(0, 1).flatten(1, 2)[:, :, None]
 
-        def seen(statistic: Tensor, own: Tensor) -> Tensor:
-            return F.conv2d(statistic.flatten(1, 3), own, padding=own.shape[-1] // 2, groups=len(own))
+        def seen(statistic: Tensor, own: Tensor) -> Tensor:  # depthwise, which is fast with the channels last
+            maps = statistic.flatten(1, 2).contiguous(memory_format=torch.channels_last)
+            return F.conv2d(maps, own, padding=own.shape[-1] // 2, groups=len(own))
 
-        return torch.sigmoid(seen(mean, filters[0]) + seen(largest, filters[1])).unflatten(1, mean.shape[1:4])
+        return torch.sigmoid(seen(mean, filters[0]) + seen(largest, filters[1])).unflatten(1, mean.shape[1:3])
+
+
+def _largest_pixel(summands: Tensor) -> Tensor:
+    """max_i f, [..., P] → [...], whose gradient the pixels that have it in common share, so that it turns with them."""
+    with torch.no_grad():
+        tied = (summands == summands.amax(-1, keepdim=True)).to(summands.dtype)
+        tied /= tied.sum(-1, keepdim=True)
+    return torch.linalg.vecdot(tied, summands)
+
+
+def _largest_channel(weights: Tensor, summands: Tensor) -> Tensor:
+    """max_c α_C f, [B, M, C, O] and [B, M, C, O, P] → [B, M, O, P]; of equal channels the first, in every pose."""
+    with torch.no_grad():
+        at = (weights[..., None] * summands).max(2).indices
+    return weights.transpose(2, 3).gather(3, at) * summands.gather(2, at[:, :, None]).squeeze(2)
 
 
 class FeatureAttention(nn.Module):
