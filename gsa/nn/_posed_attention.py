@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
-from gsa._checks import check_positive, is_count
+from gsa._checks import check_choice, check_positive, is_count
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.groups import Group
 
@@ -36,6 +37,8 @@ class PosedAttention(nn.Module):
         stride: every so many-th pixel is kept; exact where it divides the side minus one.
         crop: pixels left out at every border.
         bias: whether there is b.
+        border: what lies beyond the picture: "hidden" keys that take no part, or "zeros", pixels of zero that do; see
+            `AttentionOptions`.
 
     Shapes:
         [B, C, H, W] → [B, C′, ⌈(H − 2·crop) / stride⌉, ⌈(W − 2·crop) / stride⌉]
@@ -56,15 +59,18 @@ class PosedAttention(nn.Module):
         stride: int = 1,
         crop: int = 0,
         bias: bool = True,
+        border: str = "hidden",
     ) -> None:
         super().__init__()
+        check_choice(("hidden", "zeros"), border=border)
         check_positive(neighbourhood=neighbourhood)
         self.neighbourhood = Neighbourhood(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
         if not is_count(crop):
             raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
-        self.group, self.stride, self.crop = groups.group(group), stride, crop
+        self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
+        self.padding = max(neighbourhood // 2 - crop, 0) if border == "zeros" else 0
         self.in_channels, self.out_channels = in_channels, out_channels
         self.encoding = QuadraticEncoding(
             self.group, in_channels, heads, self.neighbourhood, lifting=True, start_sharpness=_SHARPNESS
@@ -73,11 +79,13 @@ class PosedAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
 
     @classmethod
-    def of_convolution(cls, convolution: nn.Module, group: Group | str) -> Self:
+    def of_convolution(cls, convolution: nn.Module, group: Group | str, border: str = "zeros") -> Self:
         """Heads that start as the entries of a convolution's filters: at their pixels, with their weights.
 
+        With `border="zeros"` what lies beyond the picture is what the convolution is padded with.
+
         Raises:
-            ValueError: sides that are even or differ, padding that differs, is more than half of the filter or not
+            ValueError: an unknown border; sides that are even or differ, padding that differs, is more than half of the filter or not
                 of zeros, channels in groups, weights that are made of others (parametrised, pruned), hooks, a class of
                 somebody's own.
         """
@@ -97,7 +105,7 @@ class PosedAttention(nn.Module):
             )
         channels = convolution.in_channels, convolution.out_channels
         has_bias = convolution.bias is not None
-        made = cls(group, *channels, 2 * reach + 1, side**2, stride, reach - padding, has_bias)
+        made = cls(group, *channels, 2 * reach + 1, side**2, stride, reach - padding, has_bias, border)
         made.to(convolution.weight.device, convolution.weight.dtype)
         cells = Neighbourhood(side).pixels(side, side, like=made.encoding.offset).flatten(0, 1)
         with torch.no_grad():
@@ -115,11 +123,13 @@ class PosedAttention(nn.Module):
             raise ValueError(
                 f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
             )
+        images = F.pad(images, (self.padding,) * 4) if self.padding else images
         height, width = images.shape[-2:]
         scores = self.encoding.position_scores(self.neighbourhood, height, width)
         window = self.neighbourhood.mask(height, width, images.device)
+        cut = self.crop + self.padding
         lifted = ops.attend_by_position(
-            images.unsqueeze(2), scores, window, None, self.weight, self.bias, crop=self.crop, stride=self.stride
+            images.unsqueeze(2), scores, window, None, self.weight, self.bias, crop=cut, stride=self.stride
         )
         return lifted.amax(2)
 
@@ -127,11 +137,12 @@ class PosedAttention(nn.Module):
         side = self.neighbourhood.size
         return (
             f"{self.group.name}, {self.in_channels} → {self.out_channels}, {self.encoding.num_heads} heads, "
-            f"{side}×{side}, stride={self.stride}, crop={self.crop}, bias={self.bias is not None}"
+            f"{side}×{side}, stride={self.stride}, crop={self.crop}, bias={self.bias is not None}, "
+            f"border={self.border}"
         )
 
 
-def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
+def replace_convolutions(model: nn.Module, group: Group | str, border: str = "zeros") -> nn.Module:
     """Put attention in every pose in the place of every 2-D convolution that looks at more than one pixel.
 
     The rest of an image network, pointwise maps, norms, activations, and pools over sides that they cover evenly,
@@ -141,6 +152,7 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
     Args:
         model: changed in place.
         group: the point group H, or its name.
+        border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take several times as long.
 
     Returns:
         The model; a `PosedAttention` where the model is a convolution itself.
@@ -149,7 +161,7 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
         ValueError: convolutions that cannot be replaced, by name; nothing has been changed then.
     """
     if isinstance(model, nn.Conv2d):
-        return PosedAttention.of_convolution(model, group)
+        return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     of_convolution: dict[nn.Module, PosedAttention] = {}
     places = [
@@ -166,7 +178,7 @@ def replace_convolutions(model: nn.Module, group: Group | str) -> nn.Module:
             refused.append(f"{name}: its weights are those of another module as well")
             continue
         try:
-            of_convolution.setdefault(module, PosedAttention.of_convolution(module, group))  # one that is shared, once
+            of_convolution.setdefault(module, PosedAttention.of_convolution(module, group, border))  # a shared one once
         except ValueError as error:
             refused.append(f"{name}: {error}")
     if refused:

@@ -13,9 +13,10 @@ from gsa.symmetry import assert_equivariant, equivariance_error
 pytestmark = pytest.mark.usefixtures("float64")
 
 
+@pytest.mark.parametrize("border", ["hidden", "zeros"])
 @pytest.mark.parametrize("group", ["Z2M", "R4", "R4M", "R8"])
-def test_it_turns_with_the_picture(group):
-    layer = PosedAttention(group, 2, 3, neighbourhood=5, heads=7)
+def test_it_turns_with_the_picture(group, border):
+    layer = PosedAttention(group, 2, 3, neighbourhood=5, heads=7, border=border)
     nn.init.normal_(layer.encoding.offset)
     assert_equivariant(layer, torch.randn(2, 2, 8, 8), gsa.group(group))
 
@@ -28,17 +29,21 @@ def test_it_turns_with_the_picture(group):
     {"kernel_size": 3, "padding": 1, "dilation": 2},
     {"kernel_size": 7, "padding": 3, "stride": 2, "bias": False},
 ])  # fmt: skip
-def test_sharp_heads_are_the_convolution_in_the_interior(options):
+def test_sharp_heads_are_the_convolution(options):
+    """At the border, too, where pixels of zero lie around the picture; with hidden keys in the interior."""
     convolution = nn.Conv2d(2, 3, **options)
-    layer = PosedAttention.of_convolution(convolution, "Z2")
-    with torch.no_grad():
-        layer.encoding.raw_sharpness.fill_(100.0)
     x = torch.randn(2, 2, 17, 15)
-    ours, theirs = layer(x), convolution(x)
-    assert ours.shape == theirs.shape
-    margin = -(-layer.neighbourhood.size // 2 // layer.stride)
+    theirs = convolution(x)
+    margin = -(-max(convolution.kernel_size) * max(convolution.dilation) // 2 // max(convolution.stride))
     inner = (..., slice(margin, -margin), slice(margin, -margin))
-    torch.testing.assert_close(ours[inner], theirs[inner])
+    for border, where in (("zeros", ...), ("hidden", inner)):
+        layer = PosedAttention.of_convolution(convolution, "Z2", border)
+        with torch.no_grad():
+            layer.encoding.raw_sharpness.fill_(100.0)
+        assert layer(x).shape == theirs.shape
+        torch.testing.assert_close(layer(x)[where], theirs[where])
+    if convolution.padding != (0, 0):
+        assert (layer(x) - theirs).abs().max() > 0.01
 
 
 def test_the_identity_is_one_of_the_poses():
@@ -74,6 +79,8 @@ def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
         replace_convolutions(nn.Conv2d(2, 4, (3, 1)), "R4")
     with pytest.raises(ValueError, match=r"takes images \[B, 2, H, W\], but got the shape \[1, 3, 5, 5\]"):
         PosedAttention("R4", 2, 3)(torch.rand(1, 3, 5, 5))
+    with pytest.raises(ValueError, match="border must be one of .*, but got 'mirror'"):
+        replace_convolutions(nn.Conv2d(2, 3, 3), "R4", border="mirror")
 
 
 def test_a_convolution_that_is_shared_is_replaced_everywhere():
@@ -114,8 +121,9 @@ def test_convolutions_of_another_kind_are_refused(other):
         replace_convolutions(nn.Sequential(other), "R4")
 
 
-def test_a_stride_asks_fewer_pixels_the_same():
-    one, two = PosedAttention("R4", 2, 3), PosedAttention("R4", 2, 3, stride=2)
+@pytest.mark.parametrize("border", ["hidden", "zeros"])
+def test_a_stride_asks_fewer_pixels_the_same(border):
+    one, two = PosedAttention("R4", 2, 3, border=border), PosedAttention("R4", 2, 3, stride=2, border=border)
     two.load_state_dict(one.state_dict())
     for side in (7, 8, 3, 2, 1):
         x = torch.randn(2, 2, side, side + 1)
@@ -129,12 +137,13 @@ def test_networks_without_convolutions_stay_as_they_are():
     assert isinstance(replace_convolutions(nn.Conv2d(2, 2, 3), "R4"), PosedAttention)
 
 
+@pytest.mark.parametrize("border", ["hidden", "zeros"])
 @pytest.mark.parametrize("side, stride", [(7, 2), (3, 2), (3, 1)])
-def test_half_precision_is_near_to_full_precision(side, stride):
+def test_half_precision_is_near_to_full_precision(side, stride, border):
     """Single columns at the border, two pixels apart, were wrong or not finite on some processors."""
     torch.manual_seed(0)
     convolution = nn.Conv2d(3, 32, side, stride, side // 2)
-    layer, images = PosedAttention.of_convolution(convolution, "R4").float(), torch.rand(2, 3, 33, 33).float()
+    layer, images = PosedAttention.of_convolution(convolution, "R4", border).float(), torch.rand(2, 3, 33, 33).float()
     with torch.autocast("cpu", torch.bfloat16):
         half = layer(images)
     assert (half - layer(images)).abs().max() < 0.02
