@@ -85,9 +85,9 @@ class PosedAttention(nn.Module):
         With `border="zeros"` what lies beyond the picture is what the convolution is padded with.
 
         Raises:
-            ValueError: an unknown border; sides that are even or differ, padding that differs, is more than half of the filter or not
-                of zeros, channels in groups, weights that are made of others (parametrised, pruned), hooks, a class of
-                somebody's own.
+            ValueError: an unknown border; sides that are even or differ, padding that differs, is more than half of the
+                filter or not of zeros, channels in groups, weights that are made of others (parametrised, pruned),
+                hooks, a class of somebody's own.
         """
         if type(convolution) is not nn.Conv2d or not _is_plain(convolution) or convolution.padding_mode != "zeros":
             raise ValueError(
@@ -152,7 +152,7 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
     Args:
         model: changed in place.
         group: the point group H, or its name.
-        border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take several times as long.
+        border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take twice as long.
 
     Returns:
         The model; a `PosedAttention` where the model is a convolution itself.
