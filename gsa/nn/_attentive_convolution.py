@@ -74,15 +74,16 @@ class AttentiveConvolution(WithTables):
         windows, filters = self._windows(x if x.ndim == 5 else x[:, :, None]), self._filters()
         summands = filters @ windows  # f: [B, M, C, O, P], of O = C′·|H| maps with P pixels
         means = (filters @ windows.mean(-1, keepdim=True)).squeeze(-1)
-        weights = self._channels(means, _largest_pixel(summands))
+        weights = self._channels(means, summands.amax(-1))
         # The mean of α_C f over the channels is one convolution, with filters of each picture's own.
         own = (weights[..., None] * filters).transpose(2, 3).flatten(3)
         mean = own @ windows.flatten(2, 3) / x.shape[1]
         y = self.convolution(x)
         pixels = y.shape[-2:]
-        positions = self._positions(*(s.unflatten(-1, pixels) for s in (mean, _largest_channel(weights, summands))))
+        statistics = (s.unflatten(-1, pixels) for s in (mean, _largest(weights, summands)))
         # α_S is the same for all channels, so Σ_c α_C α_S f = α_S C mean_c(α_C f).
-        return y - x.shape[1] * (positions * mean.unflatten(-1, pixels)).sum(1).view_as(y)
+        attended = self._positions(*statistics) * mean.unflatten(-1, pixels)
+        return y - x.shape[1] * attended.sum(1).view_as(y)
 
     def _relative_poses(self) -> Tensor:
         """Pose h⁻¹ m of every output pose h and input pose m; images have the one."""
@@ -120,15 +121,7 @@ class AttentiveConvolution(WithTables):
         return torch.sigmoid(seen(mean, filters[0]) + seen(largest, filters[1])).unflatten(1, mean.shape[1:3])
 
 
-def _largest_pixel(summands: Tensor) -> Tensor:
-    """max_i f, [..., P] → [...], whose gradient the pixels that have it in common share, so that it turns with them."""
-    with torch.no_grad():
-        tied = (summands == summands.amax(-1, keepdim=True)).to(summands.dtype)
-        tied /= tied.sum(-1, keepdim=True)
-    return torch.linalg.vecdot(tied, summands)
-
-
-def _largest_channel(weights: Tensor, summands: Tensor) -> Tensor:
+def _largest(weights: Tensor, summands: Tensor) -> Tensor:
     """max_c α_C f, [B, M, C, O] and [B, M, C, O, P] → [B, M, O, P]; of equal channels the first, in every pose."""
     with torch.no_grad():
         at = (weights[..., None] * summands).max(2).indices
