@@ -36,9 +36,9 @@ def before() -> nn.Module:
     return network
 
 
-def after() -> nn.Module:
+def after(border: str) -> nn.Module:
     """The same with attention that turns with its input."""
-    return gsa.nn.replace_convolutions(before(), "R4")
+    return gsa.nn.replace_convolutions(before(), "R4", border)
 
 
 def measure(make: Callable[[], nn.Module], seed: int, epochs: int, rate: float) -> dict[str, float]:
@@ -68,7 +68,8 @@ def main(options: argparse.Namespace) -> None:
         "| network | parameters | validation, % | test, % | logits change under a quarter turn | seconds |",
         "|---|---|---|---|---|---|",
     ]
-    for name, make in (("torchvision's resnet18", before), ("its 3×3 convolutions replaced", after)):
+    replaced = partial(after, options.border)
+    for name, make in (("torchvision's resnet18", before), ("its 3×3 convolutions replaced", replaced)):
         runs = [measure(make, seed, options.epochs, options.rate) for seed in range(options.seeds)]
         cells = [name, f"{runs[0]['parameters']:,}", *(spread([run[part] for run in runs]) for part in ("val", "test"))]
         cells += [f"{max(run['error'] for run in runs):.1e}", f"{sum(run['seconds'] for run in runs) / len(runs):.0f}"]
@@ -87,4 +88,5 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--rate", type=float, default=0.004)
+    parser.add_argument("--border", choices=("zeros", "hidden"), default="zeros", help="of attention")
     main(parser.parse_args())
