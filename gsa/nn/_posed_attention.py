@@ -152,7 +152,7 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
     Args:
         model: changed in place.
         group: the point group H, or its name.
-        border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take twice as long.
+        border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take longer.
 
     Returns:
         The model; a `PosedAttention` where the model is a convolution itself.
