@@ -72,15 +72,14 @@ class AttentiveConvolution(WithTables):
     def forward(self, x: Tensor) -> Tensor:
         self.convolution.check(x)
         windows, filters = self._windows(x if x.ndim == 5 else x[:, :, None]), self._filters()
-        summands = filters @ windows  # f: [B, M, C, O, P], of O = C′·|H| maps with P pixels
         means = (filters @ windows.mean(-1, keepdim=True)).squeeze(-1)
-        weights = self._channels(means, summands.amax(-1))
+        weights = self._channels(means, _largest(filters, windows))
+        weighted = weights[..., None] * filters  # α_C W, which gives α_C f
         # The mean of α_C f over the channels is one convolution, with filters of each picture's own.
-        own = (weights[..., None] * filters).transpose(2, 3).flatten(3)
-        mean = own @ windows.flatten(2, 3) / x.shape[1]
+        mean = weighted.transpose(2, 3).flatten(3) @ windows.flatten(2, 3) / x.shape[1]
         y = self.convolution(x)
         pixels = y.shape[-2:]
-        statistics = (s.unflatten(-1, pixels) for s in (mean, _largest(weights, summands)))
+        statistics = (s.unflatten(-1, pixels) for s in (mean, (weighted @ windows).max(2).values))
         # α_S is the same for all channels, so Σ_c α_C α_S f = α_S C mean_c(α_C f).
         attended = self._positions(*statistics) * mean.unflatten(-1, pixels)
         return y - x.shape[1] * attended.sum(1).view_as(y)
@@ -121,11 +120,12 @@ class AttentiveConvolution(WithTables):
         return torch.sigmoid(seen(mean, filters[0]) + seen(largest, filters[1])).unflatten(1, mean.shape[1:3])
 
 
-def _largest(weights: Tensor, summands: Tensor) -> Tensor:
-    """max_c α_C f, [B, M, C, O] and [B, M, C, O, P] → [B, M, O, P]; of equal channels the first, in every pose."""
+def _largest(filters: Tensor, windows: Tensor) -> Tensor:
+    """max_i f, [M, C, O, k²] and [B, M, C, k², P] → [B, M, C, O]; only the window it is found in gets gradients."""
     with torch.no_grad():
-        at = (weights[..., None] * summands).max(2).indices
-    return weights.transpose(2, 3).gather(3, at) * summands.gather(2, at[:, :, None]).squeeze(2)
+        at = (filters @ windows).argmax(-1)
+    found = windows.gather(-1, at[:, :, :, None].expand(-1, -1, -1, windows.shape[3], -1))
+    return (filters * found.transpose(-2, -1)).sum(-1)
 
 
 class FeatureAttention(nn.Module):
