@@ -107,6 +107,7 @@ LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, ro
         "rotmnist/r4_cnn model.dropout=0.1",
         "rotmnist/r4_cnn model.dropout=0",
         "rotmnist/alpha_r4_cnn",
+        "rotmnist/alpha_r4_cnn model.dropout=0.1",
     ),
     "search": (
         "rotmnist/gsa",
