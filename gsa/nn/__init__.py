@@ -3,7 +3,7 @@
 from gsa.nn._attention import SelfAttention, record_attention
 from gsa.nn._attentive_convolution import AttentiveConvolution, FeatureAttention
 from gsa.nn._block import AttentionBlock
-from gsa.nn._crop import crop_border
+from gsa.nn._border import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention

@@ -12,7 +12,7 @@ from gsa import encodings, groups, ops
 from gsa._checks import check_positive, is_count
 from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
-from gsa.nn._crop import crop_border
+from gsa.nn._border import crop_border, zeros_beyond
 from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear, pointwise
 
@@ -67,7 +67,7 @@ class SelfAttention(nn.Module):
         self.positional_heads, self.content_heads = options.positional_heads, options.content_heads
         self.attention_dropout, self.value_dropout = options.attention_dropout, options.value_dropout
         self.neighbourhood = Neighbourhood(options.neighbourhood, options.window)
-        self.padding = max((options.neighbourhood or 1) // 2 - crop, 0) if options.border == "zeros" else 0
+        self.padding = zeros_beyond(options.border, options.neighbourhood or 1, crop)
         self.encoding = encodings.encoding(
             options.encoding, self.group, self.head_dim, self.neighbourhood, form, self.num_heads
         )

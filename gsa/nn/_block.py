@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from gsa._checks import is_count
 from gsa.groups import Group
-from gsa.nn._crop import crop_border
+from gsa.nn._border import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._norm import norm as make_norm
 from gsa.nn._options import AttentionOptions

@@ -12,7 +12,7 @@ from gsa._checks import check_choice
 from gsa.encodings import AdditiveEncoding, Encoded, Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
-from gsa.nn._crop import crop_border
+from gsa.nn._border import crop_border
 from gsa.nn._options import AttentionOptions
 
 __all__ = ["GroupSelfAttention"]

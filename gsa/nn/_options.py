@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gsa._checks import check_choice, check_positive, check_probability, is_count
 from gsa.encodings import Encoding, Neighbourhood
+from gsa.nn._border import check_border
 
 __all__ = ["AttentionOptions"]
 
@@ -50,7 +51,7 @@ class AttentionOptions:
     def __post_init__(self) -> None:
         check_positive(num_heads=self.num_heads)
         check_choice(("apart", "centre"), head_starts=self.head_starts)
-        check_choice(("hidden", "zeros"), border=self.border)
+        check_border(self.border)
         if not isinstance(self.bias, bool):
             raise ValueError(f"bias must be True or False, but got {self.bias!r}")
         if not is_count(self.positional_heads) or self.positional_heads > self.num_heads:

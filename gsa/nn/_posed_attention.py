@@ -11,9 +11,10 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
-from gsa._checks import check_choice, check_positive, is_count
+from gsa._checks import check_positive, is_count
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.groups import Group
+from gsa.nn._border import check_border, zeros_beyond
 
 __all__ = ["PosedAttention", "replace_convolutions"]
 
@@ -62,7 +63,7 @@ class PosedAttention(nn.Module):
         border: str = "hidden",
     ) -> None:
         super().__init__()
-        check_choice(("hidden", "zeros"), border=border)
+        check_border(border)
         check_positive(neighbourhood=neighbourhood)
         self.neighbourhood = Neighbourhood(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
@@ -70,7 +71,7 @@ class PosedAttention(nn.Module):
         if not is_count(crop):
             raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
-        self.padding = max(neighbourhood // 2 - crop, 0) if border == "zeros" else 0
+        self.padding = zeros_beyond(border, neighbourhood, crop)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.encoding = QuadraticEncoding(
             self.group, in_channels, heads, self.neighbourhood, lifting=True, start_sharpness=_SHARPNESS
