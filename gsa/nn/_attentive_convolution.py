@@ -121,11 +121,12 @@ class AttentiveConvolution(WithTables):
 
 
 def _largest(filters: Tensor, windows: Tensor) -> Tensor:
-    """max_i f, [M, C, O, k²] and [B, M, C, k², P] → [B, M, C, O]; only the window it is found in gets gradients."""
+    """max_i f, [M, C, O, k²] and [B, M, C, k², P] → [B, M, C, O]; windows with the same f share its gradient."""
     with torch.no_grad():
-        at = (filters @ windows).argmax(-1)
-    found = windows.gather(-1, at[:, :, :, None].expand(-1, -1, -1, windows.shape[3], -1))
-    return (filters * found.transpose(-2, -1)).sum(-1)
+        summands = filters @ windows
+        shares = (summands == summands.amax(-1, keepdim=True)).to(summands)
+        shares /= shares.sum(-1, keepdim=True)
+    return (filters * (shares @ windows.transpose(-2, -1))).sum(-1)
 
 
 class FeatureAttention(nn.Module):

@@ -102,6 +102,26 @@ def test_attention_of_one_half_everywhere_takes_a_quarter(float64):
     torch.testing.assert_close(attention(x), 0.75 * x)
 
 
+def test_gradients_of_attention_turn_with_a_picture_on_an_even_background(float64, monkeypatch):
+    torch.manual_seed(0)
+    layer = AttentiveConvolution("R4M", 1, 6, 3, hidden=2, lifting=True)
+    for weight in (layer.convolution.weight, layer.first, layer.second):  # so that the background is largest, and counts
+        weight.data.abs_()
+    picture = torch.ones(1, 1, 28, 28)
+    picture[..., 6:15, 9:20] = torch.rand(9, 11)
+
+    def error():
+        return max(gsa.symmetry.gradient_errors(layer, picture, "R4M")["the input"].values())
+
+    assert error() < 1e-12
+
+    def first_found(filters, windows):
+        return (filters @ windows).max(-1).values
+
+    monkeypatch.setattr("gsa.nn._attentive_convolution._largest", first_found)  # planted: all to the first of them
+    assert error() > 1e-4
+
+
 def test_z2_is_an_ordinary_convolution():
     layer, x = LiftingConvolution("Z2", 3, 2, 3, padding=1), torch.randn(2, 3, 8, 8)
     torch.testing.assert_close(layer(x)[:, :, 0], F.conv2d(x, layer.weight[:, :, 0], layer.bias, padding=1))
