@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
 from gsa.groups import Group
-from gsa.models import Network, create_model, read_weights
+from gsa.models import Network, create_model, preset, read_weights
 from gsa.saved import PictureFormat, build, read
 
 __all__ = ["HubNetwork"]
@@ -45,7 +45,8 @@ class HubNetwork(
         self, name: str, keywords: dict[str, Any] | None = None, pictures: dict[str, Any] | None = None
     ) -> None:
         super().__init__()
-        self.name, self.keywords, self.pictures = name, _written(keywords or {}), pictures
+        self.name, self.pictures = name, pictures
+        self.keywords = _written({**preset(name).keywords, **(keywords or {})})  # all, as presets may change
         self._hold(create_model(name, **(keywords or {})))
 
     def _hold(self, network: Network) -> None:

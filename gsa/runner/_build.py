@@ -22,6 +22,7 @@ from gsa.files import one_line
 from gsa.report import WandbSections
 from gsa.runner._instances import make
 from gsa.runner._keys import refuse_bad_keys
+from gsa.runner._older import as_meant
 from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
@@ -133,13 +134,13 @@ def make_loggers(run: Run) -> None:
 
 
 def _make_all(config: DictConfig) -> Run:
+    written: Any = OmegaConf.to_container(config, resolve=True)
+    plain = as_meant(written)
     data = completed(make(config.data), config.seed)
-    network = make(config.model, in_channels=data.in_channels, num_classes=data.num_classes)
-    plain: Any = OmegaConf.to_container(config, resolve=True)
+    network = make(plain["model"], in_channels=data.in_channels, num_classes=data.num_classes)
     rules = make(config.optimizer), make(config.scheduler)
-    told = plain.get  # older configurations lack these keys
-    balanced = told("class_weights") == "balanced"
-    loss = TrainingLoss(data.num_classes, told("label_smoothing", 0.0), told("mixup", 0.0), balanced)
+    balanced = plain["class_weights"] == "balanced"
+    loss = TrainingLoss(data.num_classes, plain["label_smoothing"], plain["mixup"], balanced)
     classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, loss)
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints", config.ckpt_path)
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]

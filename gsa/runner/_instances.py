@@ -11,7 +11,7 @@ from gsa.runner._schema import ConfigError
 __all__ = ["make", "refuse_bad_network"]
 
 
-def make(node: DictConfig, **more: Any) -> Any:
+def make(node: DictConfig | dict[str, Any], **more: Any) -> Any:
     """`hydra.utils.instantiate`, with the error of the target itself."""
     try:
         return instantiate(node, _convert_="all", **more)
@@ -33,8 +33,11 @@ def refuse_bad_network(config: DictConfig) -> None:
         return
     import torch
 
+    from gsa.runner._older import network_as_meant
+
+    model: Any = OmegaConf.to_container(config.model, resolve=True)
     try:
         with torch.device("meta"):
-            make(config.model)
+            make(network_as_meant(model))
     except (ValueError, TypeError) as error:
         raise ConfigError(str(error)) from error

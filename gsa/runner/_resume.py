@@ -10,10 +10,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from gsa.models import list_models, preset
 from gsa.report import read_report
 from gsa.runner._config_file import read_config
 from gsa.runner._keys import flat
+from gsa.runner._older import as_meant, network_as_meant
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
 
@@ -45,11 +45,6 @@ _OF_THE_PLACE = (
     "trainer.log_every_n_steps",
     "trainer.profiler",
 )
-_LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
-_LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
-    "gsa.data.RotMNISTDataModule": {"clutter": 0, "occlusion": 0},
-    "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0},
-}
 _OF_THE_TRAINING = (
     "data",
     "optimizer",
@@ -137,7 +132,7 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, trainin
     there = checkpoint.get("hyper_parameters", {}).get("run", {}).get("model")
     if there is None:
         return
-    there, here = _with_later_keywords(there), _plain(config.model)
+    there, here = network_as_meant(there), network_as_meant(_plain(config.model))
     differing = [
         f"{key} ({there.get(key)!r} there, {here.get(key)!r} here)"
         for key in sorted(there.keys() | here.keys())
@@ -159,11 +154,11 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
         return
-    there = _with_later_keys(there)
-    before, now = flat(there), flat(_plain(config))
+    there, here = as_meant(there), as_meant(_plain(config))
+    before, now = flat(there), flat(here)
     differing = [
         f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
-        for key in _differing(there, _plain(config))
+        for key in _differing(there, here)
         if _is_below(key, _OF_THE_TRAINING) and not _is_below(key, _OF_THE_MACHINE)
     ]
     if differing:
@@ -232,23 +227,8 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
 
 def _of_another_run(before: dict[str, Any], config: DictConfig) -> list[str]:
     """Keys that make another run of it."""
-    differing = _differing(_with_later_keys(before), _plain(config))
+    differing = _differing(as_meant(before), as_meant(_plain(config)))
     return [key for key in differing if not _is_below(key, _OF_THE_PLACE)]
-
-
-def _with_later_keys(run: dict[str, Any]) -> dict[str, Any]:
-    """An older configuration of a run, with the keys that there are since, as they were then."""
-    data, model = run.get("data", {}), run.get("model", {})
-    later = _LATER_DATA.get(data.get("_target_"), {})
-    return _LATER_KEYS | run | {"data": later | data, "model": _with_later_keywords(model)}
-
-
-def _with_later_keywords(model: dict[str, Any]) -> dict[str, Any]:
-    """An older configuration of a network, with the keywords that it has got since, as they stand in its preset."""
-    if model.get("_target_") != "gsa.create_model" or model.get("name") not in list_models():
-        return model
-    keywords = preset(model["name"]).keywords
-    return {key: keywords[key] for key in keywords if key not in ("in_channels", "num_classes")} | model
 
 
 def _plain(config: DictConfig, resolve: bool = True) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def build(source: Any, model: Mapping[str, Any], weights: Mapping[str, Any], mad
     if sum(value.nbytes for value in weights.values()) > sum(held.values()):
         raise ValueError(f"{source} holds weights that share their numbers, as those of no network do")
     _refuse_excess(source, keywords, sum(size.numel() for size, _ in sizes.values()), len(sizes))
+    keywords = preset(name).as_written(keywords)
     with _explaining(f"{source} holds keywords that make no {name}"), _NoValues(), torch.device("meta"):
         planned = create_model(name, **keywords)
     _refuse_misfit(f"the weights in {source} are not those of its {name}", sizes, _sizes(source, planned.state_dict()))

@@ -10,7 +10,10 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 
 import gsa
+from gsa.models import Preset
 from gsa.runner import train
+from gsa.runner._instances import make
+from gsa.runner._older import network_as_meant
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.golden.freeze import PLACE, STOPPED, short_run
 from tests.golden.runs import FROZEN, RUNS, digest, rounding, sizes, weights
@@ -76,6 +79,27 @@ def test_an_old_run_and_an_old_export_are_loaded():
         torch.testing.assert_close(gsa.load(FROZEN / name)(pictures), logits[name])
     program = torch.export.load(FROZEN / "export" / "model.pt2").module()
     torch.testing.assert_close(program(pictures), logits["export"])
+
+
+def test_an_export_older_than_borders_and_windows_is_loaded_as_it_was(monkeypatch):
+    """Its keywords are those of 23 November 2026; `rotmnist_gsa` has others by now, and some that it does not know."""
+    pictures = torch.rand(3, 1, 28, 28, generator=torch.Generator().manual_seed(0))
+    logits = torch.tensor(json.loads((FROZEN / "logits.json").read_text())["export_before_borders"])
+    folder = FROZEN / "export_before_borders"
+    torch.testing.assert_close(gsa.load(folder)(pictures), logits)
+    written = json.loads((folder / "config.json").read_text())["model"]
+    composed_then = {"_target_": "gsa.create_model"} | written
+    trained = make(OmegaConf.create(network_as_meant(composed_then))).eval()
+    trained.load_state_dict(gsa.load(folder).state_dict())
+    torch.testing.assert_close(trained(pictures), logits)
+    monkeypatch.setattr(Preset, "as_written", lambda preset, written: preset.keywords | written)  # planted
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(gsa.load(folder)(pictures), logits)
+
+
+def test_a_configuration_that_states_few_keywords_means_the_network_of_today():
+    model = {"_target_": "gsa.create_model", "name": "rotmnist_gsa", "group": "R4", "crops": [1] * 5}
+    assert network_as_meant(model) == model
 
 
 @pytest.mark.parametrize("how", ["auto", "path"])

@@ -97,6 +97,7 @@ def test_keywords_come_back_whatever_they_are_given_as(tmp_path):
     saved.save_pretrained(tmp_path)
     back, x = HubNetwork.from_pretrained(tmp_path), torch.rand(2, 1, 12, 12)
     assert back.network.group == gsa.group("R8")
+    assert saved.keywords.keys() == gsa.models.preset("digits_gsa").keywords.keys()  # all, so that presets may change
     torch.testing.assert_close(back(x), saved(x), rtol=0, atol=0)
     with pytest.raises(ValueError, match="names, numbers or lists of them: .*Linear"):
         HubNetwork("digits_gsa", {"encoding": torch.nn.Linear(1, 1)})

@@ -1,0 +1,27 @@
+"""Configurations of earlier versions, with the keys that there are since, as they were then."""
+
+from typing import Any
+
+from gsa.models import list_models, preset
+
+__all__ = ["as_meant", "network_as_meant"]
+
+_LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
+_LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
+    "gsa.data.RotMNISTDataModule": {"clutter": 0, "occlusion": 0},
+    "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0},
+}
+
+
+def as_meant(run: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a run with all its keys."""
+    data, model = run.get("data", {}), run.get("model", {})
+    later = _LATER_DATA.get(data.get("_target_"), {})
+    return _LATER_KEYS | run | {"data": later | data, "model": network_as_meant(model)}
+
+
+def network_as_meant(model: dict[str, Any]) -> dict[str, Any]:
+    """The part of it that makes the network; those of other packages as they stand."""
+    if model.get("_target_") != "gsa.create_model" or model.get("name") not in list_models():
+        return model
+    return preset(model["name"]).as_written(model)
