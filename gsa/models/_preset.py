@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gsa.models._keywords import defaults
+from gsa.models._keywords import build, defaults
 from gsa.models._network import Network
 
 __all__ = ["Preset"]
+
+# Keywords of all blocks, and those that say it of each block or stage, with which they say nothing.
+_SAID_OF_EACH = {"neighbourhood": ("neighbourhoods",), "num_heads": ("content_heads", "positional_heads")}
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,26 @@ class Preset:
         """All keywords of the network with their values, flat, as `gsa.create_model` takes them."""
         return {**defaults(self.network), **self.options}
 
+    def build(self, keywords: Mapping[str, Any]) -> Network:
+        """The network with these keywords in place of its own."""
+        return build(self.network, {**self.keywords, **keywords})
+
+    def refuse_void(self, keywords: Mapping[str, Any]) -> None:
+        """Refuse a keyword that changes nothing, as others of the preset say of each block or stage what it is.
+
+        Raises:
+            ValueError: naming those, and what to set.
+        """
+        changed = {key for key in keywords if _plain(keywords[key]) != _plain(self.keywords[key])}
+        for keyword, others in _SAID_OF_EACH.items():
+            if keyword in changed and not changed.intersection(others) and self.keywords.get(others[0]) is not None:
+                said = " and ".join(f"{key}={_plain(self.keywords[key])!r}" for key in others)
+                raise ValueError(
+                    f"{keyword} would change nothing here, where {said} say what each part has: change these, or set "
+                    f"{others[0]}=None (null) for {keyword}={keywords[keyword]!r} in all; expected "
+                    f"{keyword}={self.keywords[keyword]!r} beside them"
+                )
+
     def as_written(self, written: Mapping[str, Any]) -> dict[str, Any]:
         """All keywords as a file means them.
 
@@ -46,3 +69,7 @@ class Preset:
     def training_only(self) -> tuple[str, ...]:
         """Keywords that change how the network learns, but not what it computes."""
         return self.network.training_only
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

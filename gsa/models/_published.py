@@ -46,7 +46,7 @@ def as_published(network: nn.Module) -> None:
         elif isinstance(module, LiftingSelfAttention | GroupSelfAttention):
             module.query_scale = (module.head_dim / module.in_channels) ** 0.5
         elif isinstance(module, SpatialPool):
-            module.kernel = 2
+            module.kernel = module.stride = 2
         elif isinstance(module, FunctionalEncoding):
             module.start_without_biases()
 

@@ -5,7 +5,6 @@ from typing import Any, Literal, overload
 
 from gsa._nearest import nearest
 from gsa.models._features import Features
-from gsa.models._keywords import build
 from gsa.models._network import Network
 from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
@@ -56,7 +55,8 @@ def create_model(
         A `Network`, or `Features`.
 
     Raises:
-        ValueError: unknown name; a value out of its range; no trained weights of this network.
+        ValueError: unknown name; a value out of its range, or one that changes nothing, such as a window where every
+            block has its own; no trained weights of this network.
         TypeError: a keyword that the network does not have.
     """
     chosen = preset(name)
@@ -71,7 +71,8 @@ def create_model(
         raise ValueError("features_only=True has no classes: leave num_classes out")
     if features_only:
         overrides = {**overrides, "num_classes": 0}
-    network = build(chosen.network, keywords | overrides)
+    chosen.refuse_void(overrides)
+    network = chosen.build(overrides)
     if pretrained:
         load_pretrained(network, name, keywords | overrides)
     return Features(network, out_indices) if features_only else network

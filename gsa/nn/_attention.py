@@ -25,7 +25,7 @@ class SelfAttention(nn.Module):
     """Multi-head self-attention over relative positions and poses; its subclasses say what goes in.
 
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
-    keys outside the picture take no part; W_o joins the heads.
+    keys outside the picture take no part, unless there are zeros (`border`); W_o joins the heads.
 
     The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore
     content, so their weights are the same for every picture. They are a group convolution whose kernels are tied by a
@@ -62,7 +62,7 @@ class SelfAttention(nn.Module):
             raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.form, self.crop = form, crop
+        self.form, self.crop, self.border = form, crop, options.border
         self.num_heads, self.head_dim = options.num_heads, options.head_dim or max(out_channels // 2, 1)
         self.positional_heads, self.content_heads = options.positional_heads, options.content_heads
         self.attention_dropout, self.value_dropout = options.attention_dropout, options.value_dropout
@@ -239,7 +239,10 @@ class SelfAttention(nn.Module):
         heads = f"{self.num_heads} heads of {self.head_dim}"
         if self.positional_heads:
             heads += f" ({self.positional_heads} by position alone)"
-        return f"{self.group.name}, {self.in_channels} → {self.out_channels}, {heads}, {where}{form}"
+        border = (f", crop={self.crop}" if self.crop else "") + (
+            f", border={self.border}" if self.border != "hidden" else ""
+        )
+        return f"{self.group.name}, {self.in_channels} → {self.out_channels}, {heads}, {where}{form}{border}"
 
 
 @contextmanager

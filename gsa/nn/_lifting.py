@@ -50,17 +50,17 @@ class LiftingSelfAttention(SelfAttention):
         border: str = "hidden",
     ) -> None:
         options = AttentionOptions(
-            num_heads,
-            head_dim,
-            neighbourhood,
-            window,
-            encoding,
-            attention_dropout,
-            value_dropout,
-            positional_heads,
-            head_starts,
-            bias,
-            border,
+            num_heads=num_heads,
+            head_dim=head_dim,
+            neighbourhood=neighbourhood,
+            window=window,
+            encoding=encoding,
+            attention_dropout=attention_dropout,
+            value_dropout=value_dropout,
+            positional_heads=positional_heads,
+            head_starts=head_starts,
+            bias=bias,
+            border=border,
         )
         super().__init__(group, in_channels, out_channels, "lifting", options, crop)
 

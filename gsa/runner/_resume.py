@@ -55,6 +55,8 @@ _OF_THE_TRAINING = (
     "mixup",
     "class_weights",
     "trainer.accumulate_grad_batches",
+    "trainer.gradient_clip_val",
+    "trainer.limit_train_batches",
 )
 
 

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from gsa._version import VERSION
 from gsa.files import one_line
-from gsa.models import Network, create_model, list_models, preset
+from gsa.models import Network, list_models, preset
 from gsa.saved._finite import first_not_finite
 
 __all__ = ["build"]
@@ -44,10 +44,10 @@ def build(source: Any, model: Mapping[str, Any], weights: Mapping[str, Any], mad
     _refuse_excess(source, keywords, sum(size.numel() for size, _ in sizes.values()), len(sizes))
     keywords = preset(name).as_written(keywords)
     with _explaining(f"{source} holds keywords that make no {name}"), _NoValues(), torch.device("meta"):
-        planned = create_model(name, **keywords)
+        planned = preset(name).build(keywords)
     _refuse_misfit(f"the weights in {source} are not those of its {name}", sizes, _sizes(source, planned.state_dict()))
     with _explaining(f"{source} holds keywords that make no {name}"):
-        network = create_model(name, **keywords)
+        network = preset(name).build(keywords)
         network.load_state_dict(weights)
     if (tensor := first_not_finite(network.state_dict())) is not None:
         raise ValueError(

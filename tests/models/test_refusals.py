@@ -20,6 +20,9 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
         ("rotmnist_alpha_r4_cnn", {"bias": True}, "attentive convolutions have no bias"),
         ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
         ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
+        ("rotmnist_gsa", {"neighbourhood": 7}, r"would change nothing here, where neighbourhoods=\[3, 3, 5, 5, 5\]"),
+        ("cifar10_gsa", {"neighbourhood": None, "neighbourhoods": [3, 3, 3, 5, 5]}, "would change nothing"),
+        ("rotmnist_gsa", {"num_heads": 60}, "or set content_heads=None"),
         ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
         (
             "rotmnist_r4_cnn",
@@ -62,3 +65,12 @@ def test_sizes_that_lose_exactness_are_refused_with_the_nearest_that_do_not():
     with pytest.warns(UserWarning, match="stay exact"):
         gsa.create_model("digits_r4_sa", on_inexact="warn")(torch.rand(2, 1, 17, 17))
     assert network.side_after(28) == 4 and network.side_after(29) is None
+
+
+def test_what_a_list_makes_void_may_be_said_with_another_list_or_none():
+    for keywords in (
+        {"neighbourhood": 7, "neighbourhoods": None},
+        {"neighbourhood": 7, "neighbourhoods": [3] * 5},
+        {"num_heads": 18, "positional_heads": 18},
+    ):
+        gsa.create_model("rotmnist_gsa", **keywords)
