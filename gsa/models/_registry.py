@@ -71,8 +71,8 @@ def create_model(
         raise ValueError("features_only=True has no classes: leave num_classes out")
     if features_only:
         overrides = {**overrides, "num_classes": 0}
-    chosen.refuse_void(overrides)
     network = chosen.build(overrides)
+    chosen.refuse_void(overrides)
     if pretrained:
         load_pretrained(network, name, keywords | overrides)
     return Features(network, out_indices) if features_only else network

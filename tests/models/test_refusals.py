@@ -21,7 +21,7 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
         ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
         ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
         ("rotmnist_gsa", {"neighbourhood": 7}, r"would change nothing here, where neighbourhoods=\[3, 3, 5, 5, 5\]"),
-        ("cifar10_gsa", {"neighbourhood": None, "neighbourhoods": [3, 3, 3, 5, 5]}, "would change nothing"),
+        ("cifar10_gsa", {"neighbourhood": 5, "neighbourhoods": [3, 3, 3, 5, 5]}, "would change nothing"),
         ("rotmnist_gsa", {"num_heads": 60}, "or set content_heads=None"),
         ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
         (

@@ -125,7 +125,7 @@ def test_a_gpu_is_not_waited_for_between_steps(small, monkeypatch, optimizer, wa
     monkeypatch.setattr("gsa.training._finite_steps._FREE", ())
     monkeypatch.setattr("gsa.training._fused._ON", ("cpu",))
     monkeypatch.setattr("gsa.ops._by_position.check_centre", lambda window: None)
-    network = "model=digits_gsa", "model.num_heads=20", "model.head_dim=8"
+    network = "model=digits_gsa", "model.num_heads=18", "model.head_dim=8"
     run = build(small(*network, *optimizer, "trainer.max_epochs=1", "trainer.gradient_clip_val=1"))
     run.trainer.callbacks.append(questions := Questions())
     train(run.config, run)
