@@ -79,7 +79,8 @@ def main(options: argparse.Namespace) -> None:
         "",
         f"Mean ± standard deviation over {options.seeds} seeds; {options.epochs} epochs, rate {options.rate}.",
     ]
-    save("imported_layer", " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
+    name = "imported_layer" if options.border == "zeros" else f"imported_layer_{options.border}"
+    save(name, " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -106,7 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--margin", type=int, default=0, help="pixels at the border that shifts are not judged by")
     check.add_argument("--backward", action="store_true", help="the gradients, of weights too, not the outputs")
     check.add_argument("--input", metavar="C,H,W", help="of random pictures (default: its own), or L,D of tokens")
-    check.add_argument("--depth", type=int, default=1, help="of the layers shown, 1 for the network's own, 0 for none")
+    check.add_argument(
+        "--depth", type=int, default=1, help="of the layers shown, 1 for the network's own (default), 0 for none"
+    )
     check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")

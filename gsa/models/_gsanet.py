@@ -118,8 +118,8 @@ class GSANet(Network):
         self.lifting = LiftingSelfAttention(
             self.group, in_channels, plan.channels, crop=stem.stem_crop, **vars(stem.of(attention))
         )
-        self.lifted = _normed(norm, plan.channels) if lifted_norm else nn.Identity()
         self.stem_pool = SpatialPool(stem.stem_pool, on_inexact=self.on_inexact) if stem.stem_pool else nn.Identity()
+        self.lifted = _normed(norm, plan.channels) if lifted_norm else nn.Identity()
 
         self.stages = nn.ModuleList()
         channels = plan.channels

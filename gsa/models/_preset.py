@@ -48,9 +48,8 @@ class Preset:
             if keyword in changed and not changed.intersection(others) and self.keywords.get(others[0]) is not None:
                 said = " and ".join(f"{key}={_plain(self.keywords[key])!r}" for key in others)
                 raise ValueError(
-                    f"{keyword} would change nothing here, where {said} say what each part has: change these, or set "
-                    f"{others[0]}=None (null) for {keyword}={keywords[keyword]!r} in all; expected "
-                    f"{keyword}={self.keywords[keyword]!r} beside them"
+                    f"{keyword}={keywords[keyword]!r} would change nothing, as {said} say what each stage or block "
+                    f"has: change these, or set {others[0]}=None as well (on the command line model.{others[0]}=null)"
                 )
 
     def as_written(self, written: Mapping[str, Any]) -> dict[str, Any]:

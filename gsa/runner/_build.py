@@ -98,8 +98,14 @@ def build(config: DictConfig) -> Run:
             check_processes(run.trainer, run.data.batch_size if run.data.for_several_processes else None, draws_seed)
             _try(run)
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
-            raise ConfigError(str(error)) from error
+            raise ConfigError(_in_our_words(error)) from error
     return run
+
+
+def _in_our_words(error: Exception) -> str:
+    if "No supported gpu backend found" in str(error):
+        return "trainer.accelerator=gpu needs a GPU, but torch finds none here; trainer=default takes what there is"
+    return str(error)
 
 
 def check(config: DictConfig) -> None:

@@ -124,7 +124,8 @@ class LayerReport:
     def shown(self, depth: int | None = None) -> list[str]:
         """Names of layers as deep as asked, and of the whole; see `table`."""
         whole = list(self.errors)[-1]
-        return [name for name in self.errors if depth is None or name == whole or name.count(".") < depth]
+        levels = {name: sum(outer in self.errors for outer in within(name)[:-1]) for name in self.errors}
+        return [name for name in self.errors if depth is None or name == whole or levels[name] < depth]
 
     def table(self, depth: int | None = None) -> str:
         """A row for each layer, a column for each element, and the first layer that breaks one.
@@ -134,7 +135,8 @@ class LayerReport:
         output says nothing of an element.
 
         Args:
-            depth: 1 shows the layers of the network itself, 2 theirs as well; all when None.
+            depth: 1 shows the layers of the network itself, 2 theirs as well; all when None. Lists of layers, which do
+                nothing themselves, are no level.
         """
         exact, all_elements = self.symmetry.exact, range(len(self.symmetry.elements))
         sampled = [g for g in all_elements if g not in exact]

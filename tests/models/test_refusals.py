@@ -20,9 +20,13 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
         ("rotmnist_alpha_r4_cnn", {"bias": True}, "attentive convolutions have no bias"),
         ("pcam_r4_cnn", {"attention": "full"}, "attention must be 'none' or 'feature', but got 'full'"),
         ("rotmnist_r4_cnn", {"group": "R8"}, "but got R8"),
-        ("rotmnist_gsa", {"neighbourhood": 7}, r"would change nothing here, where neighbourhoods=\[3, 3, 5, 5, 5\]"),
+        (
+            "rotmnist_gsa",
+            {"neighbourhood": 7},
+            r"neighbourhood=7 would change nothing, as neighbourhoods=\[3, 3, 5, 5, 5\]",
+        ),
         ("cifar10_gsa", {"neighbourhood": 5, "neighbourhoods": [3, 3, 3, 5, 5]}, "would change nothing"),
-        ("rotmnist_gsa", {"num_heads": 60}, "or set content_heads=None"),
+        ("rotmnist_gsa", {"num_heads": 60}, "or set content_heads=None as well"),
         ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
         (
             "rotmnist_r4_cnn",

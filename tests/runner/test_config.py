@@ -204,6 +204,11 @@ BAD = [
     ("trainer.max_epochs=null", "trainer.max_epochs must be at least 1"),
     ("trainer.accumulate_grad_batches=0", "accumulate_grad_batches must be at least 1"),
     ("trainer.gradient_clip_val=-1", "gradient_clip_val must be positive"),
+    pytest.param(
+        "trainer=gpu",
+        "needs a GPU, but torch finds none here",
+        marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"),
+    ),
     ("+trainer.val_check_interval=0.5", "val_check_interval must be left out"),
     ([*TWO, "+trainer.strategy=ddp_spawn"], "must be gsa.training.ddp"),
     ([*TWO, "+trainer.strategy=fsdp"], "trainer.strategy|fsdp|FSDP"),

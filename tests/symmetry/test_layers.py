@@ -196,6 +196,8 @@ def test_a_table_is_as_deep_and_as_wide_as_it_says():
     report = LayerReport.of(network, x, "R8")
     assert report.shown() == ["0.0", "0.1", "0", "1", "Sequential"] == report.shown(2)
     assert report.shown(1) == ["0", "1", "Sequential"] and "315°" in report.table()  # eight columns
+    in_lists = gsa.create_model("digits_gsa").eval()  # whose stages are a list, which is no level
+    assert {"stages.0", "stages.1"} < set(LayerReport.of(in_lists, torch.rand(1, 1, 12, 12), "R4").shown(1))
     many = LayerReport.of(network, x, "R8M").table()
     assert "exact" in many and "sampled" in many and "315°" not in many
 
