@@ -4,9 +4,10 @@ import inspect
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from gsa.groups import Group
 from gsa.models._network import Network
 
-__all__ = ["build", "defaults"]
+__all__ = ["build", "defaults", "plain"]
 
 
 def defaults(network: type[Network]) -> dict[str, Any]:
@@ -28,6 +29,13 @@ def build(network: type[Network], keywords: dict[str, Any]) -> Network:
             else keywords[parameter.name]
         )
     return network(**arguments)
+
+
+def plain(value: Any) -> Any:
+    """A value as files and configurations hold it."""
+    if isinstance(value, Group):
+        return value.name
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _fields(default: Any) -> dict[str, Any]:

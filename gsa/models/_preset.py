@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gsa.models._keywords import build, defaults
+from gsa.models._keywords import build, defaults, plain
 from gsa.models._network import Network
 
 __all__ = ["Preset"]
@@ -43,10 +43,10 @@ class Preset:
         Raises:
             ValueError: naming those, and what to set.
         """
-        changed = {key for key in keywords if _plain(keywords[key]) != _plain(self.keywords[key])}
+        changed = {key for key in keywords if plain(keywords[key]) != plain(self.keywords[key])}
         for keyword, others in _SAID_OF_EACH.items():
             if keyword in changed and not changed.intersection(others) and self.keywords.get(others[0]) is not None:
-                said = " and ".join(f"{key}={_plain(self.keywords[key])!r}" for key in others)
+                said = " and ".join(f"{key}={plain(self.keywords[key])!r}" for key in others)
                 raise ValueError(
                     f"{keyword}={keywords[keyword]!r} would change nothing, as {said} say what each stage or block "
                     f"has: change these, or set {others[0]}=None as well (on the command line model.{others[0]}=null)"
@@ -68,7 +68,3 @@ class Preset:
     def training_only(self) -> tuple[str, ...]:
         """Keywords that change how the network learns, but not what it computes."""
         return self.network.training_only
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

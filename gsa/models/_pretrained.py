@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from gsa.groups import Group
-from gsa.models._keywords import defaults
+from gsa.models._keywords import plain
 from gsa.models._network import Network
 from gsa.models._picture_format import PictureFormat
+from gsa.models._presets import PRESETS
 from gsa.models._weight_files import is_export, read_export
 
 __all__ = ["list_pretrained", "load_pretrained", "pretrained_folder"]
@@ -42,12 +42,12 @@ def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> No
     """
     config, weights = read_export(pretrained_folder(name))
     sizes = {key: config["pictures"][key] for key in ("in_channels", "num_classes")}
-    trained = defaults(type(network)) | config["model"] | sizes  # of keywords that are newer, the defaults
+    trained = PRESETS[name].as_written(config["model"]) | sizes
     free = {"num_classes", "on_inexact", *network.training_only}
     differing = [
         f"{key}={value!r} (trained: {trained[key]!r})"
         for key, value in keywords.items()
-        if key not in free and _plain(value) != _plain(trained[key])
+        if key not in free and plain(value) != plain(trained[key])
     ]
     if differing:
         raise ValueError(f"the trained weights of {name} are those of another network than {', '.join(differing)}")
@@ -56,9 +56,3 @@ def load_pretrained(network: Network, name: str, keywords: dict[str, Any]) -> No
         weights = {key: value for key, value in weights.items() if not key.startswith("head.")} | kept
     network.load_state_dict(weights)
     network.pictures = PictureFormat.of(config["pictures"]).with_classes(network.num_classes)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Group):
-        return value.name
-    return list(value) if isinstance(value, tuple) else value

@@ -105,12 +105,8 @@ def test_attention_of_one_half_everywhere_takes_a_quarter(float64):
 def test_gradients_of_attention_turn_with_a_picture_on_an_even_background(float64, monkeypatch):
     torch.manual_seed(0)
     layer = AttentiveConvolution("R4M", 1, 6, 3, hidden=2, lifting=True)
-    for weight in (
-        layer.convolution.weight,
-        layer.first,
-        layer.second,
-    ):  # so that the background is largest, and counts
-        weight.data.abs_()
+    for weight in (layer.convolution.weight, layer.first, layer.second):
+        weight.data.abs_()  # so that the background is largest, and counts
     picture = torch.ones(1, 1, 28, 28)
     picture[..., 6:15, 9:20] = torch.rand(9, 11)
 

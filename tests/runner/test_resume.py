@@ -157,7 +157,8 @@ def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_pat
 
 @pytest.mark.parametrize("changed, key", [
     ("seed=3", "seed"), ("optimizer.lr=0.5", "optimizer.lr"), ("ema=null", "ema"),
-    ("data.batch_size=8", "data.batch_size"),
+    ("data.batch_size=8", "data.batch_size"), ("trainer.gradient_clip_val=0.5", "trainer.gradient_clip_val"),
+    ("trainer.limit_train_batches=5", "trainer.limit_train_batches"),
 ])  # fmt: skip
 def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
     train(small("trainer.max_epochs=1"))
