@@ -81,11 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     export = command("export", "Weights as safetensors and the configuration beside them.")
     dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
 
-    predict.add_argument("pictures", nargs="+", type=Path, metavar="PICTURES", help="files, or folders of them")
-    predict.add_argument("--top", type=int, default=3, help="classes shown (default 3)")
-    predict.add_argument("--csv", type=Path, metavar="FILE", help="every class's probability, a line a picture")
-    predict.add_argument("--poses", action="store_true", help="and what it says of each picture turned and mirrored")
-    predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
+    trained = "folder of a run, checkpoint, export, or a network that comes trained"
+    _add_predict(predict, trained)
     check.add_argument(
         "network", nargs="?", metavar="NETWORK",
         help="a name of gsa list, a run, checkpoint, export, or anything importable: torchvision.models:resnet18",
@@ -119,11 +116,19 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--onnx", action="store_true", help="model.onnx too")
     dashboard.add_argument("project", metavar="ENTITY/PROJECT")
 
-    trained = "folder of a run, checkpoint, export, or a network that comes trained"
-    predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
     export.add_argument("--checkpoint", type=Path, required=True, help=trained)
     check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
     return parser
+
+
+def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
+    predict.add_argument("pictures", nargs="+", type=Path, metavar="PICTURES", help="files, or folders of them")
+    predict.add_argument("--top", type=int, default=3, help="classes shown (default 3)")
+    predict.add_argument("--csv", type=Path, metavar="FILE", help="every class's probability, a line a picture")
+    predict.add_argument("--poses", action="store_true", help="and what it says of each picture turned and mirrored")
+    predict.add_argument("--invert", action="store_true", help="show it the negatives: of dark digits on light paper")
+    predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
+    predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
 
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from rich.console import Console
@@ -23,7 +24,15 @@ from gsa.saved import Saved, read
 
 __all__ = ["run"]
 
-_Asked = tuple[Path, Tensor | ValueError]  # probabilities [moves, num_classes], or why there are none
+_FAR = 0.8  # standard deviations of a pixel, between the mean of a picture and that of the network's
+
+
+class _Asked(NamedTuple):
+    """A file, probabilities [moves, num_classes] or why there are none, and whether it looks like a negative."""
+
+    path: Path
+    chances: Tensor | ValueError
+    is_negative: bool
 
 
 def run(options: Namespace) -> int:
@@ -40,12 +49,15 @@ def run(options: Namespace) -> int:
     files = _files(options.pictures)
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
+    negatives: list[Path] = []
     with _progress() as progress:
         bar = progress.add_task("", total=len(files))
-        for path, chances in _asked(files, saved, group("R4M" if options.poses else "Z2"), options.batch):
+        moves = group("R4M" if options.poses else "Z2")
+        for path, chances, is_negative in _asked(files, saved, moves, options.batch, options.invert):
             if isinstance(chances, ValueError):
                 left_out.append(chances)
             else:
+                negatives += [path] if is_negative else []
                 table.append((path, chances[0]))
                 _tell(_line(path, chances[0], saved.pictures, options.top))
                 if options.poses:
@@ -55,6 +67,8 @@ def run(options: Namespace) -> int:
         write_whole(options.csv, _csv(table, saved.pictures.classes))
     if left_out:
         print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
+    if negatives:
+        print(_doubt(negatives, len(files), saved.pictures), file=sys.stderr)
     return 0 if not left_out else 1 if table else 2
 
 
@@ -93,25 +107,40 @@ def _files(places: Sequence[Path]) -> list[Path]:
     return list(files)
 
 
-def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int) -> Iterator[_Asked]:
-    """What the network says of each file in turn, moved by each element."""
+def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int, invert: bool) -> Iterator[_Asked]:
+    """What the network says of each file, or of its negative, in turn, moved by each element."""
     for start in range(0, len(files), batch):
-        found = [(path, _read(path, saved.pictures)) for path in files[start : start + batch]]
+        found = [(path, _read(path, saved.pictures, invert)) for path in files[start : start + batch]]
         pictures = [picture for _, picture in found if isinstance(picture, Tensor)]
         chances = iter(_chances(torch.stack(pictures), saved, moves) if pictures else ())
         for path, picture in found:
             answer = picture if isinstance(picture, ValueError) else next(chances)
             if isinstance(answer, Tensor) and not answer.isfinite().all():
                 answer = ValueError(f"what the network says of {printable(str(path))} is not finite")
-            yield path, answer
+            yield _Asked(path, answer, isinstance(picture, Tensor) and _is_negative(picture, saved.pictures))
 
 
-def _read(path: Path, known: PictureFormat) -> Tensor | ValueError:
+def _read(path: Path, known: PictureFormat, invert: bool) -> Tensor | ValueError:
     """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
     try:
-        return to_tensor(read_picture(path, "L" if known.in_channels == 1 else "RGB", known.image_size))
+        picture = to_tensor(read_picture(path, "L" if known.in_channels == 1 else "RGB", known.image_size))
     except ValueError as error:
         return error
+    return 1 - picture if invert else picture
+
+
+def _is_negative(picture: Tensor, known: PictureFormat) -> bool:
+    """Whether its brightness is far from that of the network's pictures, and that of its negative is not."""
+    own, inverted = (float(known.normalise(p).mean()) for p in (picture, 1 - picture))
+    return abs(own) > max(_FAR, 3 * abs(inverted))
+
+
+def _doubt(negatives: Sequence[Path], count: int, known: PictureFormat) -> str:
+    usual = "dark" if sum(known.mean) / len(known.mean) < 0.5 else "light"
+    return (
+        f"gsa: {len(negatives)} of {count} pictures look like negatives of those the network was trained on, which are "
+        f"mostly {usual}, such as {printable(str(negatives[0]))}; --invert shows it their negatives"
+    )
 
 
 def _chances(pictures: Tensor, saved: Saved, moves: Group) -> Tensor:

@@ -87,3 +87,6 @@ class Network(nn.Module):
         scores = self.head(features).flatten(-2)
         over_pixels = {"sum": scores.sum, "mean": scores.mean, "max": scores.amax}[self.pixels](-1)
         return over_pixels.amax(-1) if self.poses == "max" else over_pixels.mean(-1)
+
+    def extra_repr(self) -> str:
+        return f"{self.group.name}, scores: {self.pixels} over pixels, {self.poses} over poses"

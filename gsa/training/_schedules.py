@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import (
 __all__ = ["constant", "steps", "warmup_cosine"]
 
 
-def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.1) -> LRScheduler:
+def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.15) -> LRScheduler:
     """A linear rise from a hundredth of the rate over a share of the steps, then a cosine to zero.
 
     Args:

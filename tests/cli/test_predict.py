@@ -83,6 +83,24 @@ def test_probabilities_are_those_of_the_network_on_the_test_pictures(tmp_path, c
     torch.testing.assert_close(torch.tensor(found), expected.detach(), atol=1e-5, rtol=1e-4)
 
 
+def test_negatives_are_told_of_and_inverted(tmp_path, capsys):
+    """Dark digits on light paper, one light on dark among them."""
+    data = DigitsDataModule()
+    data.setup()
+    raw, labels = data.parts["test"].first(4)
+    for index, picture in enumerate(raw):
+        dark = 255 * (picture[0] if index == 3 else 1 - picture[0])
+        Image.fromarray(dark.round().byte().numpy()).save(tmp_path / f"{index}.png")
+    words = ["predict", *(str(tmp_path / f"{index}.png") for index in range(4)), "--checkpoint", "digits_gsa"]
+    assert cli.main(words) == 0
+    said = capsys.readouterr()
+    assert "3 of 4 pictures look like negatives" in said.err and "mostly dark" in said.err and "0.png" in said.err
+    assert cli.main([*words, "--invert"]) == 0
+    said = capsys.readouterr()
+    assert [int(line.split(": ")[1][0]) for line in said.out.splitlines()][:3] == labels[:3].tolist()
+    assert "1 of 4 pictures look like negatives" in said.err and "3.png" in said.err
+
+
 def test_poses_stand_under_their_picture(network, folder, capsys):
     assert cli.main(["predict", str(folder / "a.tif"), str(folder / "m.gif"), "--poses"]) == 0
     lines = capsys.readouterr().out.splitlines()
