@@ -32,14 +32,6 @@ def _crops(picture: Tensor, random: numpy.random.Generator) -> Tensor:
     return padded[:, most[0] - down :, most[1] - right :][:, :height, :width]
 
 
-def _warps(picture: Tensor, random: numpy.random.Generator) -> Tensor:
-    """Elastic (Simard et al. 2003): points by about 3 % of the side, neighbours alike; bilinear, zeros from outside."""
-    points = torch.from_numpy(random.normal(0, 0.06, (1, 2, 5, 5))).to(picture.dtype)  # in halves of the side
-    moved = F.interpolate(points, picture.shape[-2:], mode="bicubic", align_corners=True).movedim(1, -1)
-    still = F.affine_grid(torch.eye(2, 3, dtype=picture.dtype)[None], [1, *picture.shape], align_corners=False)
-    return F.grid_sample(picture[None], still + moved, align_corners=False)[0]
-
-
 def _randaugment(picture: Tensor, random: numpy.random.Generator) -> Tensor:
     """Two changes of colour or form (Cubuk et al. 2020), torchvision's; forms bilinear, zeros from outside."""
     from torchvision.transforms.v2 import InterpolationMode, RandAugment
@@ -50,7 +42,7 @@ def _randaugment(picture: Tensor, random: numpy.random.Generator) -> Tensor:
     return changed.clamp(0, 1)
 
 
-AUGMENTATIONS = {"turns": _turns, "flips": _flips, "crops": _crops, "warps": _warps, "randaugment": _randaugment}
+AUGMENTATIONS = {"turns": _turns, "flips": _flips, "crops": _crops, "randaugment": _randaugment}
 
 
 def augment(picture: Tensor, names: Sequence[str], random: numpy.random.Generator) -> Tensor:

@@ -41,7 +41,7 @@ class PictureDataModule(DescribedData):
         batch_size: pictures a training step.
         seed: of the order and the augmentation of training pictures.
         augmentation: names out of "turns" (any angle), "flips" (left–right), "crops" (shifted by up to an eighth),
-            "warps" (elastically, points by about 3 % of the side), "randaugment" (two changes of colour or form).
+            "randaugment" (two changes of colour or form).
         num_workers: processes that load pictures.
         eval_batch_size: pictures at a time in validation and test; the larger of batch_size and 100 when None.
 
