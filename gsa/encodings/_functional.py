@@ -48,7 +48,9 @@ class FunctionalEncoding(AdditiveEncoding):
             nn.init.zeros_(first.get_parameter("bias"))
 
     def spatial(self, offsets: Tensor) -> Tensor:
-        x, y = self._acted(offsets).to(next(self.row.parameters()).dtype).split(1, dim=-1)
+        first = self.row[0]  # `parameters()` of a replica of nn.DataParallel has none
+        assert isinstance(first, nn.Linear)
+        x, y = self._acted(offsets).to(first.weight.dtype).split(1, dim=-1)
         encoded = torch.cat((self.row(y), self.column(x)), dim=-1)
         return nn.functional.pad(encoded, (0, self.head_dim - encoded.shape[-1]))
 

@@ -146,8 +146,8 @@ class SelfAttention(nn.Module):
             features,
             self.encoding.position_scores(self.neighbourhood, height, width)[:heads],
             self.neighbourhood.mask(height, width, features.device),
-            self.positional_value.weight.unflatten(0, (heads, -1)),
-            self.out.weight[:, : heads * self.head_dim].unflatten(1, (heads, -1)),
+            self.positional_value.plain_weight.unflatten(0, (heads, -1)),
+            self.out.plain_weight[:, : heads * self.head_dim].unflatten(1, (heads, -1)),
             self.out.bias,
             crop=self._cut,
         )
@@ -157,7 +157,7 @@ class SelfAttention(nn.Module):
         encoded, window = self._encode(*self._with_silent_heads(features))
         heads = ops.attend(*encoded, window, form=self._op_form)[:, : self.positional_heads, ..., : self.head_dim]
         joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
-        return pointwise(joined, self.out.weight[:, : joined.shape[1]], self.out.bias)
+        return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.bias)
 
     @property
     def _is_wide(self) -> bool:
@@ -179,7 +179,7 @@ class SelfAttention(nn.Module):
     @property
     def _joining_content(self) -> Tensor:
         """The columns of W_o for the heads with content."""
-        return self.out.weight[:, self.positional_heads * self.head_dim :]
+        return self.out.plain_weight[:, self.positional_heads * self.head_dim :]
 
     @property
     def _op_form(self) -> str:
@@ -209,7 +209,13 @@ class SelfAttention(nn.Module):
         """What the encoding gives `gsa.ops.attend`, and the window."""
         height, width = query.shape[-3:-1]
         window = self.neighbourhood.mask(height, width, query.device)
-        return self.encoding(query, key, value, self.neighbourhood), window
+        encoded = self.encoding(query, key, value, self.neighbourhood)
+        if self._op_form == "summed" and (poses := encoded.spatial.shape[0]) != self.group.order:
+            raise ValueError(
+                f"`spatial` of an encoding must be a table for each of the {self.group.order} poses, "
+                f"[{self.group.order}, U, V, d], but {type(self.encoding).__name__} returns one for {poses}"
+            )
+        return encoded, window
 
     def _check_heads(self, starts: str) -> None:
         if (self.positional_heads or starts == "centre") and not self.encoding.places_heads:

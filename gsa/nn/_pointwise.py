@@ -25,10 +25,24 @@ class PointwiseLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x) if x.ndim == 2 else pointwise(x, self.weight, self.bias)
 
+    @property
+    def plain_weight(self) -> Tensor:
+        """The weight, for those that multiply with it themselves and do not call this map.
+
+        Raises:
+            ValueError: it is made anew by a hook whenever the map is called.
+        """
+        if "weight" in self.__dict__ and not getattr(self, "_is_replica", False):
+            raise ValueError(
+                "weights of attention must not be made by hooks, which are passed over here (as torch.nn.utils.prune, "
+                "spectral_norm and weight_norm do): use torch.nn.utils.parametrizations, or prune.remove"
+            )
+        return self.weight
+
     def in_parts(self, x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """The output in parts of these sizes, computed on their own: cut apart, their gradients would be copied."""
         biases = [None] * len(sizes) if self.bias is None else self.bias.split(sizes)
-        return [pointwise(x, *part) for part in zip(self.weight.split(sizes), biases, strict=True)]
+        return [pointwise(x, *part) for part in zip(self.plain_weight.split(sizes), biases, strict=True)]
 
 
 def pointwise(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

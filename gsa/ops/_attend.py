@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, library
 from torch._C._functorch import TransformType
+from torch.autograd import forward_ad
 
 from gsa.ops import _registry
 from gsa.ops._call import Call, Needed
@@ -65,7 +66,9 @@ def attend(
         return attend_plainly(call)
     if _is_transformed():
         if dropout:
-            raise ValueError(f"torch.func takes derivatives of attention without dropout only, but got {dropout}")
+            raise ValueError(
+                f"torch.func and forward mode take derivatives of attention without dropout only, but got {dropout}"
+            )
         return attend_plainly(call)
     name, reason = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
@@ -110,7 +113,9 @@ def _crop(spatial: Tensor, window: Tensor, height: int, width: int) -> tuple[Ten
 
 
 def _is_transformed() -> bool:
-    """Whether torch.func takes derivatives, and not autograd: an op of ours has none for it, and jvp would say 0."""
+    """Whether torch.func or forward mode takes derivatives: an op of ours has none for them, and jvp would say 0."""
+    if forward_ad._current_level >= 0:
+        return True
     stack = torch._C._functorch.get_interpreter_stack() or ()
     return any(level.key() in (TransformType.Grad, TransformType.Jvp) for level in stack)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, EMAWeightAveraging, LearningRateMonitor, ModelCheckpoint, ProgressBar
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, ProgressBar
 from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.seed import isolate_rng
@@ -28,6 +28,7 @@ from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import complete_wandb
 from gsa.training import (
+    AveragedWeights,
     Classifier,
     FiniteSteps,
     History,
@@ -151,7 +152,7 @@ def _make_all(config: DictConfig) -> Run:
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints", config.ckpt_path)
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:
-        callbacks.append(EMAWeightAveraging(decay=config.ema))
+        callbacks.append(AveragedWeights(config.ema))
     callbacks += [make(node) for node in (config.callbacks or {}).values()]
     callbacks.append(listener)  # saves what the others have made of the step
     if not config.logger:

@@ -51,6 +51,9 @@ def estimated(run: Run) -> Estimate | None:
     with isolate_rng():
         network = trainer.precision_plugin.convert_module(copy.deepcopy(run.network)).to(device)
         step, validate = _training_step(run, network), _validation(run, network)
+        if device.type == "cuda":  # kernels are compiled
+            step()
+            validate(min(_EVALUATED, many))
         seconds = _timed(step, device)  # tables are made, and memory is taken
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))

@@ -12,12 +12,12 @@ from gsa.runner._limits import LIMITS
 from gsa.runner._schema import ConfigError, RunConfig
 from gsa.runner._signatures import signature
 
-__all__ = ["every_key", "flat", "refuse_bad_keys"]
+__all__ = ["GRAPH_MODES", "every_key", "flat", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
 _MONITORED = ("val/accuracy", "val/loss", "val/auroc", "train/accuracy", "train/loss")
-_GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
+GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
 def refuse_bad_keys(config: DictConfig) -> None:
@@ -170,7 +170,7 @@ def _check_compilation(plain: dict[str, Any]) -> None:
     mode, together = plain["compile"], plain["trainer"].get("accumulate_grad_batches")
     if mode not in _COMPILE_MODES:
         raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {mode!r}")
-    if mode in _GRAPH_MODES and together not in (1, None):
+    if mode in GRAPH_MODES and together not in (1, None):
         raise ConfigError(
             f"compile={mode} needs trainer.accumulate_grad_batches=1, but got {together}: CUDA graphs write the "
             "gradients of each batch over those of the last. compile=true accumulates"

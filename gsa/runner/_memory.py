@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 
 from gsa.runner._build import Run
+from gsa.runner._keys import GRAPH_MODES
 
 __all__ = ["explaining_memory"]
 
@@ -51,7 +52,9 @@ def _for_training(run: Run) -> str:
     if size == 1:
         return _SMALLER
     half = next(part for part in range(size // 2, 0, -1) if size % part == 0)
+    graphs = run.config.compile in GRAPH_MODES  # which gradients are not accumulated in
     return (
-        f"data.batch_size={half} trainer.accumulate_grad_batches={steps * size // half} takes the same steps with "
+        f"{'compile=true ' if graphs else ''}data.batch_size={half} "
+        f"trainer.accumulate_grad_batches={steps * size // half} takes the same steps with "
         f"{'half' if 2 * half == size else 'less'} of it"
     )

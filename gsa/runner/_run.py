@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch.callbacks import LambdaCallback
 from omegaconf import DictConfig, OmegaConf
 
@@ -166,7 +167,7 @@ def _announce(run: Run) -> None:
 def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Findings | None]:
     """What all processes of a run do together."""
     with explaining_memory(run, "measuring its symmetry"):
-        before = symmetry_of(run)
+        before = symmetry_of(run) if is_first_rank() else {}
     with _compiled(run):
         with explaining_memory(run, "training"):
             metrics = _fit(run)
@@ -187,6 +188,8 @@ def _compiled(run: Run) -> Iterator[None]:
         yield
     finally:
         run.network._compiled_call_impl = None  # what `compile` has set
+        if mode:  # Dynamo compiles the code that networks share so often only, and jobs of a sweep share a process
+            torch.compiler.reset()
 
 
 def _fit(run: Run) -> dict[str, float]:

@@ -5,7 +5,8 @@ from gsa.symmetry._action import Action, GroupAction
 from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
 from gsa.symmetry._gradients import gradient_errors
 from gsa.symmetry._layers import layer_errors
-from gsa.symmetry._measure import equivariance_error, permutation_error, relative_error, translation_error
+from gsa.symmetry._measure import equivariance_error, permutation_error, translation_error
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry._permutations import FeaturePermutations, TokenPermutations
 from gsa.symmetry._report import LayerReport
 from gsa.symmetry._shifts import Shifts

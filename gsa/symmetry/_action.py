@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.symmetry._measure import norm, relative_error
+from gsa.symmetry._norm import norm, relative_error
 
 __all__ = ["Action", "GroupAction", "action", "on_plane"]
 

@@ -10,7 +10,8 @@ from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._layers import outputs_of
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import evaluating, norm, relative_error
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import norm, relative_error
 
 __all__ = ["THE_INPUT", "gradient_errors"]
 

@@ -54,6 +54,7 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
 
             with heard(module, compare):
                 compare(whole, tensor_of(module(symmetry.act(x.clone(), element))))
+        refuse_silence(lambda other: tensor_of(module(other)), x, outputs[whole], found[whole].values(), whole)
     return {name: errors for name, errors in found.items() if errors or name == whole}
 
 

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
+from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
 from gsa.symmetry._silence import refuse_silence
 
@@ -15,9 +18,7 @@ __all__ = [
     "check_shift",
     "equivariance_error",
     "evaluating",
-    "norm",
     "permutation_error",
-    "relative_error",
     "translation_error",
 ]
 
@@ -116,25 +117,6 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
     return relative_error(moved, permuted(expected))
 
 
-def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
-    """‖actual − expected‖ / scale, in float64; the scale is ‖expected‖ unless another is given."""
-    if actual.shape != expected.shape:
-        raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
-    scale = norm(expected) if scale is None else scale.double()
-    return (norm(_precise(actual) - _precise(expected)) / scale.clamp_min(torch.finfo(torch.float64).tiny)).item()
-
-
-def norm(x: Tensor) -> Tensor:
-    """‖x‖ in float64, of numbers so small or large, too, that their squares are not to be told."""
-    x = _precise(x)
-    largest = x.abs().max() if x.numel() else x.new_zeros(())
-    return largest * (x / largest).norm() if 0 < largest < torch.inf else x.norm()
-
-
-def _precise(x: Tensor) -> Tensor:
-    return x.to(torch.complex128) if x.is_complex() else x.double()
-
-
 def check_shift(shift: tuple[int, int], x: Tensor) -> None:
     """Refuse a shift that moves nothing.
 
@@ -153,7 +135,7 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         if not isinstance(output, Tensor):
             raise ValueError(
                 f"{_name(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
-                "that returns what is to be judged, such as lambda x: network(x)['out']"
+                "that returns what is to be judged, such as lambda x: network(x)['out'], and call network.eval() before"
             )
         return output.clone() if output.is_floating_point() or output.is_complex() else output.double()
 
@@ -185,14 +167,27 @@ def _check_output(output: Tensor, group: Group) -> None:
 
 @contextmanager
 def evaluating(module: Callable) -> Iterator[None]:
-    """Eval mode inside; every submodule's own mode is put back afterwards."""
-    if not isinstance(module, nn.Module):
-        yield
-        return
-    training = [m for m in module.modules() if m.training]
-    module.eval()
+    """Eval mode inside, and float32 not rounded by GPUs; every submodule's own mode is put back afterwards."""
+    owner = _owner(module)
+    training = [m for m in owner.modules() if m.training] if owner is not None else []
+    products: tuple[Any, Any] = torch.backends.cudnn.conv, torch.backends.cuda.matmul  # type: ignore[attr-defined]
+    precisions = [product.fp32_precision for product in products]
     try:
+        for m in training:
+            m.training = False
+        for product in products:
+            product.fp32_precision = "ieee"  # not TF32, whose 10 bits are no module's own error
         yield
     finally:
         for m in training:
             m.training = True
+        for product, precision in zip(products, precisions, strict=True):
+            product.fp32_precision = precision
+
+
+def _owner(module: Callable) -> nn.Module | None:
+    """The module itself, or that of a method or of a partial call."""
+    if isinstance(module, partial):
+        return _owner(module.func)
+    module = getattr(module, "__self__", module)
+    return module if isinstance(module, nn.Module) else None

@@ -1,17 +1,23 @@
-"""Maps that return the same of any input commute with everything, and say nothing of a symmetry."""
+"""Maps that return nearly the same of any input commute with everything, and say nothing of a symmetry."""
 
 from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
+from gsa.symmetry._norm import relative_error
+
 __all__ = ["another", "refuse_silence"]
+
+_LITTLE, _MANY = 1e-3, 1000  # what other inputs have to change of an output, and how many times its error
 
 
 def refuse_silence(
     run: Callable[[Tensor], Tensor], x: Tensor, output: Tensor, errors: Iterable[float], name: str
 ) -> None:
-    """Refuse to judge a map by errors of nothing but zeros where it returns the same of any input, which has no errors.
+    """Refuse to judge a map by small errors where other inputs hardly change what it returns, which has none larger.
+
+        ‖Φ(x′) − Φ(x)‖ / ‖Φ(x)‖ ≤ 10⁻³ and ≤ 1000 errors, or 0
 
     Args:
         run: the map.
@@ -23,10 +29,20 @@ def refuse_silence(
     Raises:
         ValueError: such a map.
     """
-    if not any(errors) and x.is_floating_point() and torch.equal(run(another(x)), output):
+    largest = max(errors, default=0.0)
+    if not largest <= _LITTLE or not x.is_floating_point():
+        return
+    other = run(another(x))
+    if torch.equal(other, output):
         raise ValueError(
             f"{name} returns the same whatever it is given, which says nothing of a symmetry: is the input "
             f"{list(x.shape)} empty, or are its last weights still zero, as those of torchvision's transformers are?"
+        )
+    if (change := relative_error(other, output)) <= min(_LITTLE, _MANY * largest):
+        raise ValueError(
+            f"{name} returns nearly the same whatever it is given (another input changes {change:.1e} of it, the "
+            f"symmetry {largest:.1e}), which says nothing of a symmetry: judge what it makes before its last bias, or "
+            "trained weights"
         )
 
 

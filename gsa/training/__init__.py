@@ -1,5 +1,6 @@
 """Training with Lightning: what is put together here for a run can be used in anybody's."""
 
+from gsa.training._averaging import AveragedWeights
 from gsa.training._checkpoint_plugin import SafeCheckpointIO
 from gsa.training._classifier import Classifier
 from gsa.training._examination import Examination, Findings, Mistake
@@ -15,6 +16,7 @@ from gsa.training._signals import SaveOnSignal, Stopped
 from gsa.training._strategy import ddp, warn_of_batch_norm
 
 __all__ = [
+    "AveragedWeights",
     "Classifier",
     "Examination",
     "Findings",

@@ -273,6 +273,34 @@ def test_a_kind_says_which_forms_it_serves():
         LiftingSelfAttention("R4", 2, 2, 2, 6, 3, own)
 
 
+class OfOnePose(FunctionalEncoding):
+    """Its table is for one pose only, whatever the group."""
+
+    def spatial(self, offsets):
+        return super().spatial(offsets)[:1]
+
+
+@pytest.mark.parametrize("layer, options", [(LiftingSelfAttention, {}), (GroupSelfAttention, {"form": "summed"})])
+def test_a_table_of_fewer_poses_than_the_group_has_is_refused(layer, options):
+    made = layer("R4", 2, 2, 2, 6, 3, OfOnePose(gsa.group("R4"), 6, lifting=not options), **options)
+    with pytest.raises(ValueError, match="a table for each of the 4 poses, .* but OfOnePose returns one for 1"):
+        made(torch.rand(1, 2, 4, 5, 5) if options else torch.rand(1, 2, 5, 5))
+
+
+def test_replicas_of_data_parallel_have_no_parameters():
+    """What torch.nn.parallel.replicate leaves of a module: its weights as plain attributes."""
+    layer = LiftingSelfAttention("R4", 2, 2, 2, 6, 3)
+    x = torch.rand(1, 2, 5, 5)
+    expected = layer(x)
+    for module in layer.modules():
+        module._is_replica = True
+        for name in list(module._parameters):
+            weight = module._parameters.pop(name)
+            setattr(module, name, weight if weight is None else weight.data)
+    assert not list(layer.parameters())
+    torch.testing.assert_close(layer(x), expected)
+
+
 @pytest.mark.parametrize("encoding, neighbourhood", [("rotary", 5), ("rotary", None), ("fourier", None)])
 def test_half_precision_knows_pixels_far_from_the_centre(encoding, neighbourhood):
     side = 64 if neighbourhood else 20

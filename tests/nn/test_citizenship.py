@@ -25,6 +25,23 @@ class Stem(nn.Module):
         return self.attention(self.lifting(images)).max(dim=2).values
 
 
+@pytest.mark.parametrize("name", ["query_key_value", "out", "positional_value"])
+def test_weights_that_hooks_make_are_refused_and_those_of_parametrizations_used(name):
+    options = {"encoding": "quadratic", "positional_heads": 1} if name != "query_key_value" else {}
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, num_heads=2, head_dim=8, neighbourhood=3, **options)
+    x, part = torch.rand(1, 2, 4, 5, 5), layer.get_submodule(name)
+    before = layer(x)
+    nn.utils.prune.identity(part, "weight")
+    with pytest.raises(ValueError, match="weights of attention must not be made by hooks"):
+        layer(x)
+    nn.utils.prune.remove(part, "weight")
+    torch.testing.assert_close(layer(x), before)
+    nn.utils.parametrizations.weight_norm(part)
+    torch.testing.assert_close(layer(x), before)
+    layer(x).sum().backward()
+    assert all(p.grad is not None for p in part.parametrizations.weight.parameters())
+
+
 @pytest.fixture(params=["summed", "regular"])
 def network(request):
     """SqueezeNet with its first convolution replaced."""

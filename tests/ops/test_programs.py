@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import gsa
 from gsa import ops
@@ -94,6 +95,18 @@ def test_torch_func_takes_derivatives():
     layer = gsa.nn.LiftingSelfAttention("R4", 1, 4, 2, 4, 3, attention_dropout=0.5).train()
     with pytest.raises(ValueError, match="without dropout only, but got 0.5"):
         torch.func.jvp(layer, (x.float(),), (direction.float(),))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+@pytest.mark.parametrize("trained", [True, False])
+def test_forward_mode_takes_derivatives(trained):
+    """Of a frozen layer, too, whose op autograd would not be asked about."""
+    layer = gsa.nn.LiftingSelfAttention("R4", 1, 4, 2, 4, 3).double().requires_grad_(trained)
+    x, direction = torch.rand(2, 2, 1, 6, 6, dtype=torch.float64)
+    expected = torch.autograd.functional.jvp(layer, x, direction)[1]
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(layer(forward_ad.make_dual(x, direction))).tangent
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script", "ignore:Dynamo does not know")

@@ -29,6 +29,7 @@ def test_the_allocator_of_the_cpu_is_understood(small):
     (("data.batch_size=9",), "training", "data.batch_size=3 trainer.accumulate_grad_batches=3 takes .* with less"),
     (("data.batch_size=1",), "training", "data.batch_size=1 .*: it is one picture at a time already"),
     (("trainer.accumulate_grad_batches=2",), "training", "data.batch_size=8 trainer.accumulate_grad_batches=4 takes"),
+    (("compile=reduce-overhead",), "training", "compile=true data.batch_size=8 trainer.accumulate_grad_batches=2"),
     ((), "validation", "while validating with data.eval_batch_size=100 .*: data.eval_batch_size=50 takes half"),
     (("data.eval_batch_size=1",), "validation", "data.eval_batch_size=1 .*: it is one picture at a time already"),
     ((), "test", "while testing with data.eval_batch_size=100"),

@@ -1,6 +1,7 @@
 """The measures themselves: known errors are reported, planted failures caught, claims kept apart."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -151,6 +152,48 @@ def test_what_says_the_same_of_everything_is_not_judged(measure):
     transformer = gsa.create_model("rotmnist_vit").double()  # torchvision's, whose last weights start at zero
     with pytest.raises(ValueError, match="last weights still zero"):
         assert_equivariant(transformer, torch.rand(1, 1, 28, 28).double(), "R4")
+
+
+@pytest.mark.parametrize("measure", [
+    lambda module, x: equivariance_error(module, x, "R4"),
+    lambda module, x: assert_equivariant(module, x, "R4"),
+    lambda module, x: gsa.symmetry.layer_errors(module, x, "R4"),
+])  # fmt: skip
+def test_what_says_nearly_the_same_of_everything_is_not_judged(measure):
+    """A convolution that breaks the symmetry, before a bias ten million times as large as what depends on it."""
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(64, 3))
+    nn.init.constant_(network[-1].bias, 300)
+    with torch.no_grad():
+        network[-1].weight *= 1e-5
+    with pytest.raises(ValueError, match="Sequential returns nearly the same whatever it is given"):
+        measure(network.double(), torch.rand(2, 1, 6, 6).double())
+    nn.init.zeros_(network[-1].bias)
+    errors = equivariance_error(network, torch.rand(2, 1, 6, 6).double(), "R4")
+    assert errors[1] > 0.1
+
+
+@pytest.mark.parametrize("asked", [
+    lambda network: network.forward,
+    lambda network: partial(network),
+    lambda network: partial(network.forward),
+])  # fmt: skip
+def test_methods_and_partial_calls_are_evaluated_too(asked):
+    network = nn.Sequential(nn.BatchNorm2d(1), nn.Dropout(0.5))
+    x, before = torch.rand(2, 1, 6, 6), network[0].running_mean.clone()
+    assert equivariance_error(asked(network), x, "R4")[1] < 1e-6
+    assert network.training and network[1].training and torch.equal(network[0].running_mean, before)
+
+
+def test_gpus_do_not_round_what_is_measured():
+    products = torch.backends.cudnn.conv, torch.backends.cuda.matmul
+    before, inside = [p.fp32_precision for p in products], []
+
+    def note(x):
+        inside.extend(p.fp32_precision for p in products)
+        return x
+
+    equivariance_error(note, torch.rand(1, 1, 4, 4), "Z2M")
+    assert set(inside) == {"ieee"} and [p.fp32_precision for p in products] == before
 
 
 def test_errors_of_translations_are_the_formula():

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from gsa.nn import SelfAttention
-from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import relative_error
 
 __all__ = [
     "attention_bias_errors",

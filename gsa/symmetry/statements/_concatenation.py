@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from gsa.nn import SelfAttention
-from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._turned import turned_by
 
 __all__ = ["by_concatenation", "concatenation_error"]

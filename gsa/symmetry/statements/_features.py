@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._gradients import Optimizer, flat, gradients
 from gsa.symmetry.statements._orders import feature_orders, reordered, twin
 

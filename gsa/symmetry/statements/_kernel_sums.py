@@ -8,7 +8,7 @@ from torch import Tensor
 from gsa import groups
 from gsa.encodings import Encoding, Neighbourhood
 from gsa.groups import Group
-from gsa.symmetry._measure import relative_error
+from gsa.symmetry._norm import relative_error
 
 __all__ = ["head_residual", "kernel_sum_residual", "moved_filters", "sampled_filters"]
 

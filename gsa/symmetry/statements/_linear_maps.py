@@ -10,7 +10,7 @@ from torch import Tensor
 from gsa import groups
 from gsa.groups import Group
 from gsa.nn import GroupConvolution, GroupSelfAttention
-from gsa.symmetry._measure import relative_error
+from gsa.symmetry._norm import relative_error
 
 __all__ = ["LinearMap", "attention_map", "convolution_map", "four_examples", "linear_map_errors", "moves"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gsa.symmetry._measure import relative_error
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry._orders import check_order
 
 __all__ = ["entrywise_error", "invariance_error", "permutation_matrix", "permutation_matrix_errors"]

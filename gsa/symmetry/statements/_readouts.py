@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry._orders import check_order
 
 __all__ = ["readout_errors"]

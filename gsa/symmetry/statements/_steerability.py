@@ -7,7 +7,7 @@ from gsa import groups
 from gsa.encodings import Encoding, Neighbourhood
 from gsa.groups import Group
 from gsa.symmetry._layers import layer_errors
-from gsa.symmetry._measure import relative_error
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._turned import turned_by
 
 __all__ = ["drift_by_depth", "interpolation_errors", "steering_errors"]

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gsa.symmetry._measure import evaluating, relative_error
+from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import relative_error
 from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gsa.symmetry._measure import relative_error
+from gsa.symmetry._norm import relative_error
 
 __all__ = ["ENCODINGS", "Sentence", "sentence", "sentence_errors", "sinusoidal", "sinusoidal_similarity"]
 

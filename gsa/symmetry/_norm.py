@@ -1,0 +1,25 @@
+"""How large a difference is, relative to what it is a difference of."""
+
+import torch
+from torch import Tensor
+
+__all__ = ["norm", "relative_error"]
+
+
+def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
+    """‖actual − expected‖ / scale, in float64; the scale is ‖expected‖ unless another is given."""
+    if actual.shape != expected.shape:
+        raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
+    scale = norm(expected) if scale is None else scale.double()
+    return (norm(_precise(actual) - _precise(expected)) / scale.clamp_min(torch.finfo(torch.float64).tiny)).item()
+
+
+def norm(x: Tensor) -> Tensor:
+    """‖x‖ in float64, of numbers so small or large, too, that their squares are not to be told."""
+    x = _precise(x)
+    largest = x.abs().max() if x.numel() else x.new_zeros(())
+    return largest * (x / largest).norm() if 0 < largest < torch.inf else x.norm()
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.to(torch.complex128) if x.is_complex() else x.double()
