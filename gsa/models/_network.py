@@ -82,6 +82,19 @@ class Network(nn.Module):
         if self.pictures is not None:
             self.pictures = self.pictures.with_classes(num_classes)
 
+    def get_classifier(self) -> nn.Module:
+        """The head, by the name that timm has for it."""
+        return self.head
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of the parameters that say where heads look, which should not decay, as timm's optimizers ask."""
+        return {
+            f"{place}.{name}".lstrip(".")
+            for place, module in self.named_modules()
+            if getattr(module, "parameter_kind", None) == "positions"
+            for name, _ in module.named_parameters()
+        }
+
     def forward_head(self, features: Tensor) -> Tensor:
         """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes]."""
         scores = self.head(features).flatten(-2)

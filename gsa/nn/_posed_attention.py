@@ -1,6 +1,7 @@
 """Attention in the place of an ordinary convolution: an image in, an image out, turning with its input."""
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Self
 
@@ -19,6 +20,7 @@ from gsa.nn._border import check_border, zeros_beyond
 __all__ = ["PosedAttention", "replace_convolutions"]
 
 _SHARPNESS = 4.0  # of heads that were entries of a filter: 93 % of a head's weight is on its pixel
+_MUCH = 16  # times the products of a convolution
 
 
 class PosedAttention(nn.Module):
@@ -99,10 +101,18 @@ class PosedAttention(nn.Module):
             _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride")
         )
         reach = dilation * (side - 1) // 2
-        if side % 2 == 0 or padding > reach or convolution.groups != 1:
-            raise ValueError(
-                "attention replaces convolutions with odd sides, at most (side − 1)/2 pixels of padding and one group "
-                f"of channels, but got {convolution}"
+        for rule, kept in (
+            ("odd sides", side % 2),
+            ("at most (side − 1)/2 pixels of padding", padding <= reach),
+            ("one group of channels", convolution.groups == 1),
+        ):
+            if not kept:
+                raise ValueError(f"attention replaces convolutions with {rule}, but got {convolution}")
+        if (2 * reach + 1) ** 2 > _MUCH * side**2:
+            warnings.warn(
+                f"heads move, so that attention in the place of {convolution} looks at all {2 * reach + 1}×"
+                f"{2 * reach + 1} pixels: {(2 * reach + 1) ** 2 // side**2} times the products",
+                stacklevel=2,
             )
         channels = convolution.in_channels, convolution.out_channels
         has_bias = convolution.bias is not None

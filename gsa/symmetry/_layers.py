@@ -140,7 +140,11 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
     with heard(module, keep):
         result = _run(module, x)
     if result is None or any(symmetry.error(result, result, element, x.shape) is None for element in elements):
-        received = "no tensor of floating numbers" if result is None else f"the shape {list(result.shape)}"
+        received = (
+            "no tensor of floating numbers (a module around it can return the one to be judged)"
+            if result is None
+            else f"the shape {list(result.shape)}"
+        )
         raise ValueError(
             f"{whole} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens; but it "
             f"returns {received} for the input {list(x.shape)}"

@@ -5,6 +5,7 @@ import torch
 
 import gsa
 from gsa.symmetry import assert_equivariant
+from gsa.training import sort_parameters
 from tests.models.test_models import pictures
 
 NAMES = ["rotmnist_gsa", "digits_r4_sa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "pcam_r4_cnn", "rotmnist_vit"]
@@ -69,3 +70,11 @@ def test_features_that_are_not_there_are_refused():
         gsa.create_model("digits_r4_sa", features_only=True, out_indices=2)
     with pytest.raises(ValueError, match="out_indices must be a list of integers"):
         gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0.5,))
+
+
+def test_positions_are_named_to_optimizers_of_timm():
+    network = gsa.create_model("digits_gsa")
+    parameters, kinds = dict(network.named_parameters()), sort_parameters(network)
+    assert network.get_classifier() is network.head
+    assert {parameters[name] for name in network.no_weight_decay()} == set(kinds["positions"]) != set()
+    assert gsa.create_model("digits_r4_sa").no_weight_decay() == set()

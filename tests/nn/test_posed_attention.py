@@ -1,5 +1,7 @@
 """Convolutions of other people's networks, replaced by attention in every pose."""
 
+import warnings
+
 import pytest
 import torch
 import torchvision
@@ -81,6 +83,25 @@ def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
         PosedAttention("R4", 2, 3)(torch.rand(1, 3, 5, 5))
     with pytest.raises(ValueError, match="border must be one of .*, but got 'mirror'"):
         replace_convolutions(nn.Conv2d(2, 3, 3), "R4", border="mirror")
+
+
+@pytest.mark.parametrize("other, rule", [
+    (nn.Conv2d(2, 2, 4), "with odd sides, but"),
+    (nn.Conv2d(2, 2, 3, padding=2), "with at most .* pixels of padding, but"),
+    (nn.Conv2d(2, 2, 3, groups=2), "with one group of channels, but"),
+])  # fmt: skip
+def test_refusals_name_the_rule_that_is_broken(other, rule):
+    with pytest.raises(ValueError, match=f"0: attention replaces convolutions {rule} got Conv2d"):
+        replace_convolutions(nn.Sequential(other), "R4")
+
+
+def test_wide_dilation_warns_of_what_it_costs():
+    """625 pixels in place of 9 are 69 times as many; 81, of dilation 4, are not worth a word."""
+    with pytest.warns(UserWarning, match="looks at all 25×25 pixels: 69 times the products"):
+        replace_convolutions(nn.Conv2d(1, 1, 3, dilation=12), "R4")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replace_convolutions(nn.Conv2d(1, 1, 3, dilation=4), "R4")
 
 
 def test_a_convolution_that_is_shared_is_replaced_everywhere():
