@@ -187,6 +187,32 @@ def test_a_network_is_compiled_where_it_is_trained_and_tested_only(small, monkey
     assert list(dict.fromkeys(seen)) == ["symmetry", "reduce-overhead", "compiled"] and seen[-1] == "symmetry"
 
 
+def test_jobs_of_a_sweep_are_compiled_each(small, monkeypatch):
+    """Dynamo compiles the code that networks share so often only: what it knows of one is forgotten after it."""
+    forgotten = []
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    monkeypatch.setattr(torch.compiler, "reset", lambda: forgotten.append(True))
+    train(small("trainer.max_epochs=1"))
+    assert not forgotten
+    train(small("compile=true", "trainer.max_epochs=1", folder="compiled"))
+    assert forgotten == [True]
+
+
+def test_a_network_that_says_the_same_of_everything_before_training_is_trained(small, monkeypatch):
+    """As torchvision's transformers do, whose last weights start at zero."""
+    silent = []
+
+    def silenced(run):
+        if not silent:
+            torch.nn.init.zeros_(run.network.head.weight)
+            silent.append(symmetry_of(run))
+        return symmetry_of(run)
+
+    monkeypatch.setattr("gsa.runner._run.symmetry_of", silenced)
+    _, objects = train(small("trainer.max_epochs=1"))
+    assert silent[0]["90°"]["error"] == 0 < objects["report"]["equivariance_error"]["90°"]["error"]
+
+
 def test_tensorboard_and_wandb_log_without_a_network(small, tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
