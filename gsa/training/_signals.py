@@ -59,6 +59,7 @@ class SaveOnSignal(Checkpoint):
         self.waits = False
         self._saved = False
         self._since = 0.0
+        self._hosts: torch.distributed.ProcessGroup | None = None
         self._before = _written(self._last)
 
     @property
@@ -94,6 +95,8 @@ class SaveOnSignal(Checkpoint):
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.waits = True
+        if torch.distributed.is_initialized():  # hosts ask one another: over NCCL they would wait for their GPUs
+            self._hosts = torch.distributed.new_group(backend="gloo")
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         done = batches_done(trainer)
@@ -115,10 +118,18 @@ class SaveOnSignal(Checkpoint):
         self.waits = False
 
     def _save_if_anyone_was_told(self, trainer: lightning.Trainer) -> None:
-        if trainer.strategy.reduce_boolean_decision(self.received is not None, all=False):
+        if self._anyone_was_told():
             self.received = self.received or signal.SIGTERM  # another process was told
             trainer.save_checkpoint(self._last, weights_only=False)  # with all that a resumed run needs
             self._saved = True
+
+    def _anyone_was_told(self) -> bool:
+        told = self.received is not None
+        if self._hosts is None:
+            return told
+        somewhere = torch.tensor(int(told))
+        torch.distributed.all_reduce(somewhere, torch.distributed.ReduceOp.MAX, group=self._hosts)
+        return bool(somewhere)
 
     def _stop_if_saved(self) -> None:
         if self._saved:

@@ -93,11 +93,16 @@ def is_ddp(trainer: lightning.Trainer) -> bool:
 
 
 def leave_signals_alone(trainer: lightning.Trainer) -> None:
-    """Keep Lightning from answering Ctrl-C and SIGTERM, which it does for the time of a fit, validation or test."""
+    """Keep Lightning from answering Ctrl-C and SIGTERM, which it does for the time of a fit, validation or test.
+
+    And from telling all processes before every batch that it has heard of none, for which each waits for its GPU.
+    """
     connector: Any = trainer._signal_connector
     register = type(connector)._register_signal
     ours = (signal.SIGINT, signal.SIGTERM)
     connector._register_signal = lambda number, handler: None if number in ours else register(number, handler)
+    epochs: Any = trainer.fit_loop.epoch_loop
+    epochs._broadcast_sigterm_tensor = lambda: None
 
 
 def started_from_outside(trainer: lightning.Trainer) -> bool:
