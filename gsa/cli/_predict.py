@@ -16,7 +16,7 @@ from torch import Tensor
 from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
-from gsa.files import printable, refuse_unwritable, write_whole
+from gsa.files import one_line, printable, refuse_unwritable, write_whole
 from gsa.files.pictures import ENDINGS, is_called_a_picture, is_hidden, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
@@ -45,7 +45,9 @@ def run(options: Namespace) -> int:
         ValueError: options out of their range, folders without pictures, a file of a network that cannot be read.
     """
     _refuse(options)
+    device = _device(options.device)
     saved = read(options.checkpoint)
+    saved.network.to(device)
     files = _files(options.pictures)
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
@@ -87,6 +89,22 @@ def _refuse(options: Namespace) -> None:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
     if options.csv is not None:
         refuse_unwritable("--csv", options.csv)
+
+
+def _device(name: str) -> torch.device:
+    """A device that is here.
+
+    Raises:
+        ValueError: one that is not, or a name that is none.
+    """
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(
+            f"--device must be a device that torch finds here, but got {name}: {one_line(error)}"
+        ) from None
+    return device
 
 
 def _files(places: Sequence[Path]) -> list[Path]:
@@ -145,9 +163,10 @@ def _doubt(negatives: Sequence[Path], count: int, known: PictureFormat) -> str:
 
 def _chances(pictures: Tensor, saved: Saved, moves: Group) -> Tensor:
     """[B, C, H, W] → probabilities [B, moves, num_classes]."""
+    device = next(saved.network.parameters()).device
     with torch.no_grad():
-        moved = (saved.pictures.normalise(moves.act(pictures, g)) for g in range(moves.order))
-        return torch.stack([saved.network(each).softmax(-1) for each in moved], 1)
+        moved = (saved.pictures.normalise(moves.act(pictures, g)).to(device) for g in range(moves.order))
+        return torch.stack([saved.network(each).softmax(-1) for each in moved], 1).cpu()
 
 
 def _line(path: Path, chances: Tensor, known: PictureFormat, top: int) -> str:
