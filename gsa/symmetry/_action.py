@@ -12,7 +12,7 @@ from gsa import groups
 from gsa.groups import Group
 from gsa.symmetry._norm import norm, relative_error
 
-__all__ = ["Action", "GroupAction", "action", "on_plane"]
+__all__ = ["Action", "GroupAction", "action", "cannot_move", "on_plane"]
 
 
 class Action(ABC):
@@ -99,6 +99,14 @@ class GroupAction(Action):
 def action(symmetry: Action | Group | str) -> Action:
     """A symmetry itself, or that of a group or of a group's name."""
     return symmetry if isinstance(symmetry, Action) else GroupAction(symmetry)
+
+
+def cannot_move(symmetry: Action, name: str, received: str, x: Tensor) -> ValueError:
+    """What is said of a map that returns, for x, what a symmetry says nothing of."""
+    return ValueError(
+        f"{name} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens; but it returns "
+        f"{received} for the input {list(x.shape)}"
+    )
 
 
 def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gsa import groups
 from gsa.groups import Group
+from gsa.symmetry._action import Action, GroupAction, action
 from gsa.symmetry._measure import equivariance_error
 
 __all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
@@ -20,13 +20,13 @@ class SymmetryReport:
     """Relative equivariance errors by element.
 
     Attributes:
-        group: whose elements they are.
-        exact: elements that map the pixel grid to itself: the error is the module's own.
+        symmetry: whose elements they are.
+        exact: elements that lose nothing, as those that map the pixel grid to itself: the error is the module's own.
         sampled: all others: the error includes what sampling the picture between pixels loses.
         tolerance: what `exact` is held to.
     """
 
-    group: Group
+    symmetry: Action
     exact: dict[int, float]
     sampled: dict[int, float]
     tolerance: float
@@ -39,15 +39,15 @@ class SymmetryReport:
     def __str__(self) -> str:
         rows = [(g, error, "exact") for g, error in self.exact.items()]
         rows += [(g, error, "sampled") for g, error in self.sampled.items()]
-        lines = [f"{self.group.name}: relative equivariance error (exact elements within {self.tolerance:g})"]
+        lines = [f"{self.symmetry.name}: relative equivariance error (exact elements within {self.tolerance:g})"]
         for g, error, kind in sorted(rows):
             mark = "  ← too large" if g in self.failures else ""
-            lines.append(f"  {g:3d}  {self.group.describe(g):18s} {error:9.2e}  {kind}{mark}")
+            lines.append(f"  {g:3d}  {self.symmetry.elements[g]:18s} {error:9.2e}  {kind}{mark}")
         return "\n".join(lines)
 
 
 def assert_equivariant(
-    module: Callable[[Tensor], Tensor], x: Tensor, group: Group | str, tolerance: float | None = None
+    module: Callable[[Tensor], Tensor], x: Tensor, group: Action | Group | str, tolerance: float | None = None
 ) -> SymmetryReport:
     """Assert that Φ commutes with every element that is exact on the grid, and report the others.
 
@@ -60,24 +60,24 @@ def assert_equivariant(
 
     Raises:
         AssertionError: an exact element beyond the tolerance, with the whole report.
-        ValueError: an output that is neither invariant, nor an image, nor a feature of the group, or that does not
-            depend on the input; a group of which only the identity is exact.
+        ValueError: an output that the symmetry says nothing of, or that does not depend on the input; a group of
+            which only the identity is exact.
     """
     if tolerance is None and x.dtype not in TOLERANCES:
         raise ValueError(f"x must be of a floating dtype ({', '.join(map(str, TOLERANCES))}), but got {x.dtype}")
     tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
-    group = groups.group(group)
-    if len(group.grid_elements) == 1:
+    symmetry = action(group)
+    if isinstance(symmetry, GroupAction) and len(symmetry.exact) == 1:
         raise ValueError(
-            f"of {group.name} only the identity is exact on the grid, which nothing can break: `translation_error` "
+            f"of {symmetry.name} only the identity is exact on the grid, which nothing can break: `translation_error` "
             "measures translations, `equivariance_error` elements between the pixels"
         )
-    errors = equivariance_error(module, x, group)
-    exact = {g: errors[g] for g in group.grid_elements}
+    errors = equivariance_error(module, x, symmetry)
+    exact = {g: errors[g] for g in symmetry.exact}
     sampled = {g: error for g, error in errors.items() if g not in exact}
-    report = SymmetryReport(group, exact, sampled, tolerance)
+    report = SymmetryReport(symmetry, exact, sampled, tolerance)
     if report.failures:
-        names = ", ".join(group.describe(g) for g in report.failures)
+        names = ", ".join(symmetry.elements[g] for g in report.failures)
         kind = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "function")
         raise AssertionError(f"{kind} is not equivariant under {names}\n{report}")
     return report

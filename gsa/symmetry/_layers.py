@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action
+from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._listening import heard, tensor_of
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._silence import another, refuse_silence
@@ -145,10 +145,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
             if result is None
             else f"the shape {list(result.shape)}"
         )
-        raise ValueError(
-            f"{whole} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens; but it "
-            f"returns {received} for the input {list(x.shape)}"
-        )
+        raise cannot_move(symmetry, whole, received, x)
     refuse_silence(lambda other: tensor_of(module(other)), x, result, [], whole)
     _leave_out_tables(module, another(x), outputs)
     return outputs | {whole: result}

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gsa import groups
 from gsa.groups import Group
+from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
 from gsa.symmetry._silence import refuse_silence
@@ -24,9 +24,9 @@ __all__ = [
 
 
 def equivariance_error(
-    module: Callable[[Tensor], Tensor], x: Tensor, group: Group | str, refuse_silent: bool = True
+    module: Callable[[Tensor], Tensor], x: Tensor, group: Action | Group | str, refuse_silent: bool = True
 ) -> dict[int, float]:
-    """How far Φ is from commuting with each element of a group.
+    """How far Φ is from commuting with each element of a group, or of another symmetry.
 
         error(g) = ‖Φ(L_g x) − L_g Φ(x)‖ / ‖Φ(x)‖
 
@@ -34,29 +34,33 @@ def equivariance_error(
 
     Args:
         module: Φ, a module or any function of one tensor.
-        x: image [B, C, H, W] or feature [B, C, |H|, H, W].
-        group: any group, or its name; it need not be the module's own.
+        x: what is moved: pictures [B, C, H, W], features [B, C, |H|, H, W]; of permutations, tokens [B, N, C].
+        group: any group, or its name; it need not be the module's own. Or another `Action`: `Shifts`,
+            `TokenPermutations`, `FeaturePermutations`.
         refuse_silent: whether a Φ that hardly depends on its input is refused; else its errors are small.
 
     Returns:
-        {element index: relative error}. The output decides what L_g means: 2-D outputs must be invariant, 4-D ones
-        are images, 5-D ones with axis 2 = |H| features. For elements of `group.grid_elements` the error is that of
-        the module alone; for the others it includes what sampling the picture loses.
+        {element index: relative error}. The output decides what L_g means, as the `Action` says: of groups, 2-D outputs
+        must be invariant, 4-D ones are images, 5-D ones with axis 2 = |H| features. For exact elements
+        (`group.grid_elements`) the error is that of the module alone; for the others it includes what sampling the
+        picture loses.
 
     Raises:
         ValueError: an output of another shape, one that hardly depends on the input, or no tensor.
     """
-    group = groups.group(group)
+    symmetry = action(group)
     with torch.no_grad(), evaluating(module):
         run = _runner(module)
-        expected = run(x)
-        _check_output(expected, group)
-        scale = norm(expected)  # moving an image between its pixels makes it smoother, and its norm smaller
-        errors = {
-            g: relative_error(run(group.act(x, g)), _moved(expected, group, g), scale) for g in range(group.order)
-        }
+        before, elements = run(x), range(len(symmetry.elements))
+        if any(symmetry.error(before, before, element, x.shape) is None for element in elements):
+            raise cannot_move(symmetry, _name(module), f"the shape {list(before.shape)}", x)
+        errors = {}
+        for element in elements:
+            error = symmetry.error(run(symmetry.act(x, element)), before, element, x.shape)
+            assert error is not None  # as of the same shape before
+            errors[element] = error
         if refuse_silent:
-            refuse_silence(run, x, expected, errors.values(), _name(module))
+            refuse_silence(run, x, before, errors.values(), _name(module))
         return errors
 
 
@@ -154,19 +158,6 @@ def _check_pixels(output: Tensor, x: Tensor) -> None:
     if output.shape[-2:] != x.shape[-2:]:
         height, width = x.shape[-2:]
         raise ValueError(f"the output must keep the {height}×{width} pixels of the input, but is {list(output.shape)}")
-
-
-def _moved(output: Tensor, group: Group, element: int) -> Tensor:
-    return output if output.ndim == 2 else group.act(output, element)
-
-
-def _check_output(output: Tensor, group: Group) -> None:
-    if output.ndim in (2, 4) or (output.ndim == 5 and output.shape[2] == group.order):
-        return
-    raise ValueError(
-        f"the output must be [B, K] (invariant), an image [B, C, H, W] or a feature [B, C, {group.order}, H, W], "
-        f"but is {list(output.shape)}"
-    )
 
 
 @contextmanager

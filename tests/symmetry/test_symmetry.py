@@ -8,7 +8,14 @@ import torch
 from torch import nn
 
 import gsa
-from gsa.symmetry import assert_equivariant, equivariance_error, permutation_error, translation_error
+from gsa.symmetry import (
+    Shifts,
+    TokenPermutations,
+    assert_equivariant,
+    equivariance_error,
+    permutation_error,
+    translation_error,
+)
 
 R4 = gsa.group("R4")
 
@@ -37,7 +44,7 @@ def test_the_output_says_what_the_action_means():
 
 @pytest.mark.parametrize("shape", [(2,), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
 def test_other_outputs_are_refused(shape):
-    with pytest.raises(ValueError, match=r"the output must be \[B, K\] \(invariant\)"):
+    with pytest.raises(ValueError, match=r"must return what R4 can move: \[B, K\], an image"):
         equivariance_error(lambda x: torch.rand(shape), torch.rand(1, 1, 4, 4), R4)
 
 
@@ -47,6 +54,25 @@ def test_a_convolution_is_equivariant_to_translations_only():
     assert translation_error(convolution, x, (2, -1), margin=0) > 1e-3  # the border is seen
     with pytest.raises(AssertionError, match="Conv2d is not equivariant under 90°, 180°, 270°"):
         assert_equivariant(convolution, x, R4)
+
+
+def test_other_symmetries_are_asserted_alike():
+    """Planted: a border of zeros, places of tokens."""
+    x = torch.rand(2, 3, 8, 8, dtype=torch.float64)
+    shifts = Shifts((1, 0), (3, 5))
+    cyclic = nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular").double()
+    report = assert_equivariant(cyclic, x, shifts)
+    assert report.symmetry is shifts and list(report.exact) == [0, 1] and "3,5" in str(report)
+    with pytest.raises(AssertionError, match="Conv2d is not equivariant under 1,0, 3,5"):
+        assert_equivariant(nn.Conv2d(3, 4, 3, padding=1).double(), x, shifts)
+    assert_equivariant(nn.Conv2d(3, 4, 3, padding=1).double(), x, Shifts((1, 0), (2, -1), margin=1))
+    block, tokens = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True).double(), torch.rand(2, 5, 8).double()
+    orders, places = TokenPermutations.random(5), torch.rand(5, 8).double()
+    assert_equivariant(block, tokens, orders)
+    with pytest.raises(AssertionError, match="not equivariant under"):
+        assert_equivariant(lambda z: block(z + places), tokens, orders)
+    with pytest.raises(ValueError, match=r"must return what orders of tokens can move.*\[2, 4, 8\]"):
+        equivariance_error(lambda z: z[:, 1:], tokens, orders)
 
 
 def test_a_permuted_pose_axis_is_caught():
