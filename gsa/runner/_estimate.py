@@ -19,6 +19,7 @@ __all__ = ["Estimate", "estimated"]
 
 _STEPS, _SECONDS = 5, 2.0  # as many steps as either allows, and one at least
 _EVALUATED = 16  # pictures; as many as in validation where that takes no longer than _SECONDS
+_MUCH = 0.2  # of a step, which other processes could take over
 _UNITS = {"h": 3600, "min": 60, "s": 1}
 
 
@@ -29,14 +30,21 @@ class Estimate:
     Attributes:
         seconds: of training and validation.
         memory_mb: at most, of the process; of the device where that is a GPU.
+        reading: share of a step in which pictures are read and augmented.
     """
 
     seconds: float
     memory_mb: float
+    reading: float = 0.0
 
     def __str__(self) -> str:
         unit = next((name for name, seconds in _UNITS.items() if self.seconds >= 1.5 * seconds), "s")
-        return f"about {self.seconds / _UNITS[unit]:.2g} {unit}, {self.memory_mb / 1000:.2g} GB of memory"
+        told = f"about {self.seconds / _UNITS[unit]:.2g} {unit}, {self.memory_mb / 1000:.2g} GB of memory"
+        if self.reading < _MUCH:
+            return told
+        return (
+            f"{told}; {100 * self.reading:.0f} % of it reads pictures, which data.num_workers=2 has other processes do"
+        )
 
 
 def estimated(run: Run) -> Estimate | None:
@@ -57,7 +65,8 @@ def estimated(run: Run) -> Estimate | None:
         seconds = _timed(step, device)  # tables are made, and memory is taken
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))
-        seconds += _median(lambda: _timed(lambda: _read_batch(run), device))
+        reading = _median(lambda: _timed(lambda: _read_batch(run), device)) if _reads_between_steps(run) else 0.0
+        seconds += reading
         few = min(_EVALUATED, many)
         of_picture = _timed(lambda: validate(few), device) / few
         if of_picture * many < _SECONDS:
@@ -65,7 +74,7 @@ def estimated(run: Run) -> Estimate | None:
     steps = _limited(run.data.batches_per_epoch(), trainer.limit_train_batches)
     batches = _limited(len(run.data.parts["val"]) / many, trainer.limit_val_batches)
     of_epoch = steps * seconds + batches * many * of_picture
-    return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device))
+    return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device), reading / seconds)
 
 
 def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
@@ -101,12 +110,16 @@ def _validation(run: Run, network: nn.Module) -> Callable[[int], None]:
     return validate
 
 
+def _reads_between_steps(run: Run) -> bool:
+    return run.config.data.get("num_workers") == 0 and hasattr(run.data.parts["train"], "__getitem__")
+
+
 def _read_batch(run: Run) -> None:
-    """Read and augment a batch, where that is done between the steps."""
+    """Read and augment a batch, together where the data can."""
     training = run.data.parts["train"]
-    if not run.config.data.get("num_workers") and hasattr(training, "__getitem__"):
-        for index in range(min(run.data.batch_size, len(training))):
-            training[index]
+    indices = list(range(min(run.data.batch_size, len(training))))
+    together = getattr(training, "__getitems__", None)
+    together(indices) if together else [training[index] for index in indices]
 
 
 def _limited(batches: float, limit: float) -> float:

@@ -12,7 +12,10 @@ def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
     run = build(small("trainer.limit_val_batches=1.0", batches=7))
     run.data.setup()
     # 2 epochs of 7 batches, each a step and its reading, and of 200 pictures for validation, 16 a second
-    assert estimated(run).seconds == pytest.approx(2 * (7 * (1 + 1) + 200 / 16))
+    found = estimated(run)
+    assert found.seconds == pytest.approx(2 * (7 * (1 + 1) + 200 / 16)) and found.reading == 0.5
+    run.config.data.num_workers = 1
+    assert estimated(run).reading == 0.0
 
 
 def test_the_network_and_the_random_numbers_stay_as_they_are(small):
@@ -36,4 +39,10 @@ def test_it_stands_on_the_screen_and_in_the_report(small, capsys):
 
 @pytest.mark.parametrize("seconds, told", [(5, "5 s"), (80, "80 s"), (600, "10 min"), (12000, "3.3 h")])
 def test_it_is_told_in_units_that_are_read_at_a_glance(seconds, told):
-    assert str(Estimate(seconds, 1234)) == f"about {told}, 1.2 GB of memory"
+    assert str(Estimate(seconds, 1234, 0.1)) == f"about {told}, 1.2 GB of memory"
+
+
+def test_it_says_what_to_do_about_reading():
+    assert str(Estimate(80, 1234, 0.4)).endswith(
+        "; 40 % of it reads pictures, which data.num_workers=2 has other processes do"
+    )
