@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
 from torch.distributed import TCPStore
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, RunProcsResult, start_processes
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
@@ -73,6 +74,7 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
 def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
     command = ("-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid()))
     same = {
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(torch.get_num_threads() // world, 1)),
         "WORLD_SIZE": str(world),
         "LOCAL_WORLD_SIZE": str(world),
         "GROUP_RANK": "0",

@@ -7,9 +7,10 @@ import time
 from types import SimpleNamespace as Is
 
 import pytest
+import torch
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from gsa.runner import build, check
+from gsa.runner import _processes, build, check
 from gsa.runner._processes import _explain
 from gsa.runner._ranks import needs_processes
 from gsa.training import SaveOnSignal, Stopped, warn_of_batch_norm
@@ -34,6 +35,18 @@ def ended(tmp_path):
         return failure
 
     return make
+
+
+@pytest.mark.parametrize(("wished", "threads", "each"), [("", 6, "3"), ("", 1, "1"), ("5", 6, "5")])
+def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wished, threads, each):
+    """Two that take all cores each would wait for one another."""
+    started = []
+    monkeypatch.setenv("OMP_NUM_THREADS", wished)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(_processes, "start_processes", lambda *given: started.append(given) or Is(close=print))
+    _processes._start(tmp_path, 2, 1234, str(tmp_path))
+    ((_, _, _, environments, _),) = started
+    assert [environments[rank]["OMP_NUM_THREADS"] for rank in range(2)] == [each, each]
 
 
 def test_the_rank_that_failed_first_is_quoted(ended, tmp_path):
