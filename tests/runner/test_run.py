@@ -315,7 +315,7 @@ def test_the_command_resumes_in_its_own_folder(tmp_path):
 def test_the_main_job_learns_and_is_exactly_invariant(tmp_path):
     command = [sys.executable, str(ROOT / "train.py")]
     subprocess.run(command, cwd=tmp_path, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    (file,) = tmp_path.glob("outputs/digits/digits_r4_sa/*/report.json")
+    (file,) = tmp_path.glob("outputs/digits/digits_gsa/*/report.json")
     report = json.loads(file.read_text())
-    assert report["test_accuracy"] >= 0.9
+    assert report["test_accuracy"] >= 0.95
     assert max(e["error"] for e in report["equivariance_error"].values() if e["exact"]) <= 1e-5
