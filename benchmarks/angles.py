@@ -1,6 +1,7 @@
 """Networks that lie too close for 2 000 digits: the same validation digits at other angles, alone and together.
 
     python benchmarks/angles.py multirun/mine/* --save mine
+    python benchmarks/angles.py multirun/mine/* --test --save mine_together    # the test digits, once all is chosen
 
 Every folder is that of a run on turned MNIST (data=rotmnist data.source=mnist), whose digits can be had upright and
 turned anew. Networks, all and any two, are together where their log-probabilities are added up: what that brings is the
@@ -23,8 +24,8 @@ import gsa
 from gsa.data import RotMNISTDataModule, turned_mnist
 
 
-def digits(folders: list[Path], angles: int) -> tuple[list[Tensor], Tensor]:
-    """The validation digits in so many other turns, each [2000, 1, 28, 28], and their labels.
+def digits(folders: list[Path], angles: int | None) -> tuple[list[Tensor], Tensor]:
+    """The validation digits in so many other turns, each [2000, 1, 28, 28], and their labels; of None the test digits.
 
     Raises:
         ValueError: runs on other data, or on different splits.
@@ -37,7 +38,12 @@ def digits(folders: list[Path], angles: int) -> tuple[list[Tensor], Tensor]:
     if len(splits) > 1:
         raise ValueError(f"expected runs on one split, but got those of {sorted(map(str, splits))}")
     ((root, seed),) = splits
-    part = slice(data[0].sizes["train"], data[0].sizes["train"] + data[0].sizes["val"])
+    start = data[0].sizes["train"]
+    end = start + data[0].sizes["val"]
+    if angles is None:
+        pictures, labels = turned_mnist(root, seed)
+        return [pictures[end:].float()], labels[end:]
+    part = slice(start, end)
     turned = [turned_mnist(root, seed, angle_seed=1 + angle) for angle in range(angles)]
     return [pictures[part].float() for pictures, _ in turned], turned[0][1][part]
 
@@ -59,15 +65,17 @@ def main() -> None:
     add_record(parser)
     parser.add_argument("folders", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--angles", type=int, default=9, help="how many times the digits are turned anew")
+    parser.add_argument("--test", action="store_true", help="the test digits of the split itself in their place")
     parser.add_argument("--save", metavar="NAME", default="angles", help="of the table that is written")
     options = parser.parse_args()
     if options.angles < 1:
         parser.error(f"--angles must be at least 1, but got {options.angles}")
     try:
-        pictures, labels = digits(options.folders, options.angles)
+        pictures, labels = digits(options.folders, None if options.test else options.angles)
     except ValueError as error:
         raise SystemExit(f"angles.py: {error}") from None
-    lines = [f"| run | parameters | {len(labels):,} digits at {options.angles} other angles, % |", "|---|---|---|"]
+    seen = f"{len(labels):,} " + ("test digits" if options.test else f"digits at {options.angles} other angles")
+    lines = [f"| run | parameters | {seen}, % |", "|---|---|---|"]
     print("\n".join(lines))
     answers = {}
     for folder in options.folders:

@@ -27,6 +27,19 @@ def test_digits_at_other_angles_are_those_of_one_generated_split(tmp_path):
         angles.digits([run("first"), run("second", split_seed=1)], 1)
 
 
+def test_the_test_digits_are_those_of_the_split(tmp_path, monkeypatch):
+    """Planted: digits that say where they stand."""
+    whole = torch.arange(62_000).view(-1, 1, 1, 1), torch.arange(62_000)
+    monkeypatch.setattr(angles, "turned_mnist", lambda root, seed, **other: whole)
+    (tmp_path / "config.yaml").write_text(
+        json.dumps({"data": {"_target_": "gsa.data.RotMNISTDataModule", "root": "x", "source": "mnist"}})
+    )
+    (pictures,), labels = angles.digits([tmp_path], None)
+    assert pictures.flatten().tolist() == labels.tolist() == list(range(12_000, 62_000))
+    (pictures,), labels = angles.digits([tmp_path], 1)
+    assert pictures.flatten().tolist() == labels.tolist() == list(range(10_000, 12_000))
+
+
 def test_accuracy_is_over_all_angles():
     labels = torch.tensor([0, 1])
     right, half = torch.eye(2), torch.tensor([[0.9, 0.1], [0.6, 0.4]])
