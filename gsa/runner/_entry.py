@@ -101,6 +101,7 @@ class RefuseBadConfig(Callback):
         try:
             refuse_unwritable(Path(config.hydra.sweep.dir))
             _refuse_second_search(config)
+            _refuse_one_checkpoint(config)
             _sweeps.append(Path(config.hydra.sweep.dir))
         except ConfigError as error:
             _refuse(str(error))
@@ -125,6 +126,15 @@ def _refuse_second_search(config: DictConfig) -> None:
         raise ConfigError(
             f"ckpt_path=auto goes on with jobs, but a search draws other values than the one in {folder}: choose "
             "another folder (hydra.sweep.dir); one with hydra.sweeper.sampler.seed draws the same again"
+        )
+
+
+def _refuse_one_checkpoint(config: DictConfig) -> None:
+    """Jobs that all went on from one file would end as the run that it is of, whatever they were to try."""
+    if config.train is True and config.ckpt_path not in (None, "auto"):
+        raise ConfigError(
+            "in a sweep every job goes on from a checkpoint of its own: expected ckpt_path=auto with the folder of the "
+            f"sweep (hydra.sweep.dir), but got {override('ckpt_path', Path(config.ckpt_path))}"
         )
 
 
@@ -156,7 +166,7 @@ def _main(config: DictConfig) -> float | None:
         raise
     except Stopped as stopped:
         last = stopped.checkpoint
-        goes_on = f"; the same command goes on with  {override('ckpt_path', last)}" if last else ""
+        goes_on = f"; the same command goes on with  {_way_on(last)}" if last else ""
         print(f"{stopped}{goes_on}", file=sys.stderr)
         raise
     except (OSError, MemoryError, NotFinite, RankFailed) as error:  # of the machine or the training: one line
@@ -165,6 +175,13 @@ def _main(config: DictConfig) -> float | None:
         _logged()
         raise
     return metrics.get(config.objective)
+
+
+def _way_on(last: Path) -> str:
+    """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file."""
+    if HydraConfig.get().mode is RunMode.MULTIRUN:
+        return f"{override('hydra.sweep.dir', Path(HydraConfig.get().sweep.dir))} ckpt_path=auto"
+    return override("ckpt_path", last)
 
 
 def _tell_of_sweep() -> None:

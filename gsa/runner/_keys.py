@@ -122,6 +122,10 @@ def _check_checkpoint(path: Path, name: str) -> None:
 def _check_trainer(plain: dict[str, Any]) -> None:
     """Values of the trainer that no run could mean; those of another type are left to its signature."""
     trainer = plain["trainer"] if isinstance(plain["trainer"], dict) else {}
+    for key, place in (("callbacks", "callbacks.mine"), ("logger", "logger.mine"), ("plugins", None)):
+        if key in trainer:
+            remedy = f": say +{place}._target_=…" if place else ""
+            raise ConfigError(f"trainer.{key} is made by the run itself and cannot be set{remedy}")
     numbers = {key: value for key, value in trainer.items() if isinstance(value, int | float)}
     epochs = trainer.get("max_epochs")
     if epochs is None or (isinstance(epochs, int) and epochs < 1):

@@ -34,7 +34,10 @@ _OF_THE_PLACE = (
     "output_dir",
     "ckpt_path",
     "logger",
-    "callbacks",
+    "callbacks.last",
+    "callbacks.learning_rate",
+    "callbacks.progress",
+    *(f"callbacks.best.{key}" for key in ("dirpath", "enable_version_counter", "filename", "save_on_train_epoch_end")),
     "report",
     "objective",
     "tags",
@@ -90,7 +93,7 @@ def is_of_its_words(folder: Path) -> bool:
     with suppress(OSError, ValueError, YAMLError, OmegaConfBaseException):  # damaged
         read: Any = OmegaConf.load(noted)
         config = OmegaConf.masked_copy(read, list(before))
-        config.output_dir = config.logger = config.callbacks = None  # which may ask Hydra, or a server
+        config.output_dir = config.logger = None  # which may ask Hydra, or a server
         if config.seed is None:
             config.seed = before["seed"]
         return not _of_another_run(before, config)
@@ -176,7 +179,10 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
         )
     length = before.get("trainer.max_epochs")
     if length != config.trainer.max_epochs and not config.scheduler._target_.endswith(".constant"):
-        warnings.warn(f"the learning rate goes on along the schedule of the {length} epochs of before", stacklevel=2)
+        ended = ", at whose end it is zero" if config.scheduler._target_.endswith(".warmup_cosine") else ""
+        warnings.warn(
+            f"the learning rate goes on along the schedule of the {length} epochs of before{ended}", stacklevel=2
+        )
 
 
 def _refuse_to_replace(folder: Path, config: DictConfig) -> None:

@@ -112,6 +112,8 @@ def _fits(value: Any, annotation: Any) -> bool:
     kind = origin or annotation
     if not isinstance(kind, type) or kind in (Any, inspect.Parameter.empty):
         return True
+    if kind is tuple and isinstance(value, list):  # YAML has no tuples
+        return True
     if isinstance(value, bool):
         return kind in (bool, object)
     try:

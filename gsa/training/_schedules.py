@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import (
     ConstantLR,
@@ -16,7 +17,7 @@ __all__ = ["constant", "steps", "warmup_cosine"]
 
 
 def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.15) -> LRScheduler:
-    """A linear rise from a hundredth of the rate over a share of the steps, then a cosine to zero.
+    """A linear rise from a hundredth of the rate over a share of the steps, then a cosine to zero, where it stays.
 
     Args:
         optimizer: with its full rate.
@@ -29,8 +30,15 @@ def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.15) -> LRS
     if not 0 <= warmup < 1:
         raise ValueError(f"warmup must be a share of all steps in [0, 1), but got {warmup}")
     rising = max(round(warmup * steps), 1)
-    falling = CosineAnnealingLR(optimizer, max(steps - rising, 1))
+    falling = _CosineToZero(optimizer, max(steps - rising, 1))
     return SequentialLR(optimizer, [LinearLR(optimizer, 0.01, total_iters=rising), falling], milestones=[rising])
+
+
+class _CosineToZero(CosineAnnealingLR):
+    """Torch's goes up again behind its end, where a run that is resumed for longer goes on."""
+
+    def get_lr(self) -> list[float | Tensor]:
+        return [0.0 for _ in self.base_lrs] if self.last_epoch > self.T_max else super().get_lr()
 
 
 def constant(optimizer: Optimizer, steps: int) -> LRScheduler:

@@ -65,7 +65,15 @@ def test_classes_are_weighed_by_the_training_part(small):
     torch.testing.assert_close(objects["classifier"].training_loss.weight, 1200 / (10 * counts.float()))
 
 
+def test_a_list_stands_for_a_tuple(small):
+    """YAML has none."""
+    run = build(small("optimizer=adam", "+optimizer.betas=[0.5,0.95]"))
+    assert tuple(run.classifier.new_optimizer().defaults["betas"]) == (0.5, 0.95)
+
+
 @pytest.mark.parametrize("wrong, message", [
+    ("+trainer.callbacks=[]", r"trainer.callbacks is made by the run itself and cannot be set: say \+callbacks.mine"),
+    ("+trainer.plugins=[]", "trainer.plugins is made by the run itself and cannot be set$"),
     ("class_weights=rare", "class_weights must be balanced, or null, but got 'rare'"),
     ("mixup=-1", "mixup must be the α of a Beta distribution, or 0, but got -1"),
     ("callbacks.best.monitor=val/loss", r"callbacks.best.monitor must be one of \['val/accuracy'\]"),

@@ -39,6 +39,16 @@ def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
         train(small(*DROPOUT, "trainer.max_epochs=3", "ckpt_path=auto"))
 
 
+def test_auto_takes_no_run_for_one_with_other_callbacks(small):
+    """But for those that change nothing of it, such as a bar."""
+    early = "callbacks=early_stopping", "trainer.max_epochs=1", "ckpt_path=auto"
+    _, before = train(small(*early, "callbacks.early_stopping.patience=1"))
+    _, again = train(small(*early, "callbacks.early_stopping.patience=1", "~callbacks.progress"))
+    assert again["report"] == before["report"]
+    with pytest.raises(ConfigError, match=r"other values of callbacks\.early_stopping\.patience"):
+        train(small(*early, "callbacks.early_stopping.patience=2"))
+
+
 def test_auto_passes_over_damage_and_says_so(small, tmp_path, capsys):
     options = ("trainer.max_epochs=2", "ckpt_path=auto")
     train(small(*options))

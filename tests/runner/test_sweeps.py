@@ -37,6 +37,14 @@ def table(folder):
         return list(csv.DictReader(file))
 
 
+def test_jobs_do_not_all_go_on_from_one_checkpoint(tmp_path):
+    """They would all end as the run that it is of."""
+    file = tmp_path / "a" / "checkpoints" / "last.ckpt"
+    done = sweep(tmp_path / "b", "seed=0,1", f"ckpt_path={file}")
+    assert done.returncode == 2 and "every job goes on from a checkpoint of its own" in done.stderr
+    assert not list(tmp_path.rglob("report.json"))
+
+
 def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_path):
     done = sweep(tmp_path, "model.neighbourhood=3,4,5")
     assert done.returncode == 2  # that of a refused configuration

@@ -17,6 +17,16 @@ def rates(schedule, count, **options):
     return [*found, optimizer.param_groups[0]["lr"]]
 
 
+def test_a_cosine_stays_at_zero_where_a_run_goes_on():
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=2.0)
+    scheduler, found = warmup_cosine(optimizer, 6), []
+    for _ in range(16):
+        optimizer.step()
+        scheduler.step()
+        found.append(optimizer.param_groups[0]["lr"])
+    assert max(found[:5]) > 1 and max(found[5:]) <= 1e-9
+
+
 def test_a_warmup_rises_from_a_hundredth_and_a_cosine_falls_to_zero():
     found = rates(warmup_cosine, 20, warmup=0.2)
     assert found[:5] == pytest.approx([0.02, 0.515, 1.01, 1.505, 2.0])
