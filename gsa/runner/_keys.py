@@ -48,6 +48,7 @@ def refuse_bad_keys(config: DictConfig) -> None:
     _check_compilation(plain)
     for name, node in (plain["callbacks"] or {}).items():
         _check_monitor(f"callbacks.{name}", node)
+        _check_filename(name, node)
     for key, value in plain.items():
         if key in ("callbacks", "logger"):
             for name, node in (value or {}).items():
@@ -151,6 +152,15 @@ def _check_trainer(plain: dict[str, Any]) -> None:
         raise ConfigError(
             "trainer.check_val_every_n_epoch must be 1, because weights are chosen among all epochs, but got "
             f"{trainer['check_val_every_n_epoch']}"
+        )
+
+
+def _check_filename(name: str, node: Any) -> None:
+    """The best and the last weights are looked for by their names, by those that load a run or go on with it."""
+    if name in ("best", "last") and isinstance(node, dict) and node.get("filename", name) != name:
+        raise ConfigError(
+            f"callbacks.{name}.filename must be {name}, by which it is looked for, but got {node['filename']!r}: for "
+            "other files add +callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint"
         )
 
 
