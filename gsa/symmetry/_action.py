@@ -40,6 +40,11 @@ class Action(ABC):
         """An output that is moved, with zeros where it is not compared; None where nothing of it is."""
         return output
 
+    def judges(self, output: Tensor, element: int, shape: torch.Size) -> bool:
+        """Whether this says anything of an output, whose shape is read beside that of the input."""
+        moved = self.moved(output, element, shape)
+        return moved is not None and self.seen(moved, element, shape) is not None
+
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
         """‖F(L_g x) − L_g F(x)‖ / ‖F(x)‖ over what is compared; None where that is nothing.
 

@@ -139,7 +139,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
     symmetry.act(x, 0)  # says what it cannot act on
     with heard(module, keep):
         result = _run(module, x)
-    if result is None or any(symmetry.error(result, result, element, x.shape) is None for element in elements):
+    if result is None or not all(symmetry.judges(result, element, x.shape) for element in elements):
         received = (
             "no tensor of floating numbers (a module around it can return the one to be judged)"
             if result is None

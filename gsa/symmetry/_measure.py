@@ -52,7 +52,7 @@ def equivariance_error(
     with torch.no_grad(), evaluating(module):
         run = _runner(module)
         before, elements = run(x), range(len(symmetry.elements))
-        if any(symmetry.error(before, before, element, x.shape) is None for element in elements):
+        if not all(symmetry.judges(before, element, x.shape) for element in elements):
             raise cannot_move(symmetry, _name(module), f"the shape {list(before.shape)}", x)
         errors = {}
         for element in elements:

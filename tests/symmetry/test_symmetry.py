@@ -13,6 +13,7 @@ from gsa.symmetry import (
     TokenPermutations,
     assert_equivariant,
     equivariance_error,
+    layer_errors,
     permutation_error,
     translation_error,
 )
@@ -54,6 +55,12 @@ def test_a_convolution_is_equivariant_to_translations_only():
     assert translation_error(convolution, x, (2, -1), margin=0) > 1e-3  # the border is seen
     with pytest.raises(AssertionError, match="Conv2d is not equivariant under 90°, 180°, 270°"):
         assert_equivariant(convolution, x, R4)
+
+
+def test_maps_that_are_not_square_are_turned():
+    x, layer = torch.rand(2, 3, 8, 6, dtype=torch.float64), nn.Sequential(nn.Conv2d(3, 4, 1)).double()
+    assert max(assert_equivariant(layer, x, R4).exact.values()) < 1e-14
+    assert max(layer_errors(layer, x, R4)["0"].values()) < 1e-14
 
 
 def test_other_symmetries_are_asserted_alike():
