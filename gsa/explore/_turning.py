@@ -157,9 +157,9 @@ def _changes(logits: Tensor) -> Tensor:
 def _feature_errors(lifted: Tensor, network: Network, steps: int) -> dict[str, float]:
     """How far a digit's lifted feature is from turning and moving on, at the exact turns of the network's group."""
     lifted = lifted[..., _MARGIN:-_MARGIN, _MARGIN:-_MARGIN]
-    order = network.group.order
-    own = [h for h in network.group.grid_elements if network.group.matrices[h].det() > 0]
+    rotations = network.group.rotations  # the first elements of the group
     return {
-        f"{360 * h / order:g}": relative_error(lifted[steps * h // order], network.group.act(lifted[:1], h)[0])
-        for h in own
+        f"{360 * h / rotations:g}": relative_error(lifted[steps * h // rotations], network.group.act(lifted[:1], h)[0])
+        for h in network.group.grid_elements
+        if h < rotations
     }

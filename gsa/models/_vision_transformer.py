@@ -76,6 +76,9 @@ class VisionTransformer(Network):
         self.transformer.heads = self.head
         del self.head
 
+    def get_classifier(self) -> nn.Module:
+        return self.transformer.heads
+
     def forward_stages(self, images: Tensor) -> list[Tensor]:
         """What becomes of every patch: [B, channels, 1, rows, columns]."""
         sides = (images.shape[-2] // self.patch_size, images.shape[-1] // self.patch_size)

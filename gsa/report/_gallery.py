@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gsa import viz
@@ -83,10 +84,13 @@ def _heads(encoding: Any) -> Any:
     """Where heads look, at the start and now: offsets, sharpness, and preferred direction among rotations."""
     start = copy.deepcopy(encoding).cpu()
     start.reset_parameters()
-    return tuple(
-        (e.offset.detach(), e.sharpness.detach(), e.preference.detach()[:, :2][:, : 2 if e.group.rotations > 1 else 0])
-        for e in (start, encoding)
-    )
+    return tuple((e.offset.detach(), e.sharpness.detach(), directions(e)) for e in (start, encoding))
+
+
+def directions(encoding: Any) -> Tensor:
+    """The preferred direction among rotations, [E, 2]; that among two has no sine, and there is none among one."""
+    among_rotations = encoding.preference.detach()[:, : min(encoding.group.rotations - 1, 2)]
+    return F.pad(among_rotations, (0, among_rotations.shape[1] % 2))
 
 
 @torch.no_grad()

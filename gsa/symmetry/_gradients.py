@@ -1,6 +1,6 @@
 """Where a network loses a symmetry on the way back: the error of every gradient, in the order in which they arrive."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 import torch
@@ -11,7 +11,7 @@ from gsa.symmetry._action import Action, action
 from gsa.symmetry._layers import outputs_of
 from gsa.symmetry._listening import heard, tensor_of
 from gsa.symmetry._measure import evaluating
-from gsa.symmetry._norm import norm, relative_error
+from gsa.symmetry._norm import norm, relative_error, zero_beside
 
 __all__ = ["THE_INPUT", "gradient_errors"]
 
@@ -33,7 +33,8 @@ def gradient_errors(
     remain: the first of them is where the backward pass loses the symmetry. So are judged exact elements of which every
     output says something; a shift by less than the stride of some map is not, and outputs of shapes that say nothing
     stay as broken as they are. Gradients that are zero but for rounding, such as that of a bias of keys, are compared
-    with √ε times the largest of their kind.
+    with ε^¼ times the largest of their kind. Where the two largest entries of a pool are equal but for rounding, the
+    gradient may take either; in float64 this is rare.
 
     Args:
         module, x, symmetry: as in `layer_errors`; the network is in eval mode.
@@ -54,7 +55,9 @@ def gradient_errors(
         v = torch.randn(result.shape, generator=torch.Generator().manual_seed(0), dtype=result.dtype).to(result.device)
         before = _gradients(module, x, v, dict.fromkeys(outputs))
         weights = {name for name, _ in module.named_parameters()} & before.keys()
-        of_weights, of_others = (_floor(before[name] for name in names) for names in (weights, before.keys() - weights))
+        of_weights, of_others = (
+            zero_beside(before[name] for name in names) for names in (weights, before.keys() - weights)
+        )
         found: dict[str, dict[int, float]] = {name: {} for name in before}
         for element in symmetry.exact if apart else range(len(symmetry.elements)):
             right: dict[str, Tensor | None] = dict.fromkeys(outputs)
@@ -73,11 +76,6 @@ def gradient_errors(
                     if error is not None:
                         found[name][element] = error
     return {name: errors for name, errors in found.items() if errors or name == THE_INPUT}
-
-
-def _floor(gradients: Iterable[Tensor]) -> float:
-    """What a gradient counts as zero beside."""
-    return max((torch.finfo(g.dtype).eps ** 0.5 * norm(g).item() for g in gradients), default=0.0)
 
 
 def _gradients(module: nn.Module, x: Tensor, v: Tensor, right: Mapping[str, Tensor | None]) -> dict[str, Tensor]:

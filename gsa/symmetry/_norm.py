@@ -1,9 +1,11 @@
 """How large a difference is, relative to what it is a difference of."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
-__all__ = ["norm", "relative_error"]
+__all__ = ["norm", "relative_error", "zero_beside"]
 
 
 def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
@@ -19,6 +21,11 @@ def norm(x: Tensor) -> Tensor:
     x = _precise(x)
     largest = x.abs().max() if x.numel() else x.new_zeros(())
     return largest * (x / largest).norm() if 0 < largest < torch.inf else x.norm()
+
+
+def zero_beside(gradients: Iterable[Tensor]) -> float:
+    """What is left of sums that cancel counts as zero beside this: ε^¼ times the largest norm."""
+    return max((torch.finfo(g.dtype).eps ** 0.25 * norm(g).item() for g in gradients), default=0.0)
 
 
 def _precise(x: Tensor) -> Tensor:

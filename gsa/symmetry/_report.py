@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gsa.groups import Group
@@ -46,11 +47,16 @@ class LayerReport:
         module: nn.Module,
         x: Tensor,
         symmetry: Action | Group | str,
-        tolerance: float = 1e-5,
+        tolerance: float | None = None,
         backward: bool = False,
     ) -> "LayerReport":
-        """Measure a module; arguments as in `layer_errors`, or for gradients as in `gradient_errors`."""
+        """Measure a module; arguments as in `layer_errors`, or for gradients as in `gradient_errors`.
+
+        The tolerance is 1e-5 if it is None, and 1e-4 for gradients that are not of float64: random ones cancel.
+        """
         symmetry = action(symmetry)
+        if tolerance is None:
+            tolerance = 1e-4 if backward and x.dtype != torch.float64 else 1e-5
         if not backward:
             errors = layer_errors(module, x, symmetry)
             report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))

@@ -16,12 +16,13 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
 
     Returns:
         "matrices": maps from several channels to several, of linear layers and filters, but for those of the head
-        (`network.head`, `.heads`, `.fc` or `.classifier`);
+        (`network.get_classifier()`, as networks of ours and of timm have it, or `.head`, `.heads`, `.fc`, `.classifier`);
         "positions": where heads look; "rest": all others.
     """
     told: dict[nn.Parameter, str] = {}
-    for name in ("head", "heads", "fc", "classifier"):
-        if isinstance(head := getattr(network, name, None), nn.Module):
+    heads = [getattr(network, name, None) for name in ("head", "heads", "fc", "classifier")]
+    for head in [*heads, getattr(network, "get_classifier", lambda: None)()]:
+        if isinstance(head, nn.Module):
             told |= dict.fromkeys(head.parameters(), "rest")
     for module in network.modules():
         kind = "rest" if isinstance(module, nn.Embedding) else getattr(module, "parameter_kind", None)

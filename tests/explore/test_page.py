@@ -15,6 +15,7 @@ from gsa.cli import main
 from gsa.explore import _page
 from gsa.explore._made import made
 from gsa.explore._packed import packed
+from gsa.explore._turning import _feature_errors, lifted_feature
 from gsa.saved import read
 from tests.explore.test_made import KIND
 from tests.explore.unpacking import unpacked
@@ -64,6 +65,16 @@ def test_quarter_turns_are_exact_with_the_group_and_broken_without(document):
     assert 0 < own[:, 0, 1:].max() < 1e-5 and plain[:, 0, 1:].min() > 1e-2
     assert own[:, 1].min() > 1e-3, "mirrors are not in R4"
     assert max(error for errors in turn["feature_errors"] for error in errors.values()) < 1e-5
+
+
+def test_features_of_a_group_with_mirrors_are_judged_by_its_turns():
+    network = gsa.create_model("digits_gsa", group="R4M").eval()
+    picture = torch.nn.functional.pad(torch.rand(1, 1, 12, 12), [2] * 4)
+    with torch.no_grad():
+        lifted = lifted_feature(network, torch.cat([picture.rot90(quarters, (2, 3)) for quarters in range(4)]))
+    errors = _feature_errors(lifted, network, steps=4)
+    assert [*errors] == ["0", "90", "180", "270"] and max(errors.values()) < 1e-5
+    assert _feature_errors(lifted.flip(0), network, steps=4)["90"] > 1e-2  # planted: the other way round
 
 
 def test_the_network_knows_the_digits_and_its_poses_move_on(document):

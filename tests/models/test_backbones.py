@@ -78,3 +78,10 @@ def test_positions_are_named_to_optimizers_of_timm():
     assert network.get_classifier() is network.head
     assert {parameters[name] for name in network.no_weight_decay()} == set(kinds["positions"]) != set()
     assert gsa.create_model("digits_r4_sa").no_weight_decay() == set()
+
+
+def test_the_head_of_a_transformer_is_that_of_torchvision_and_no_matrix():
+    network = gsa.create_model("rotmnist_vit")
+    network.reset_classifier(7)
+    assert network.get_classifier() is network.transformer.heads and network.get_classifier().head.out_features == 7
+    assert not {*network.get_classifier().parameters()} & {*sort_parameters(network)["matrices"]}

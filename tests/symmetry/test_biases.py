@@ -116,6 +116,8 @@ def test_biases_of_multi_head_attention(heads):
         *itertools.product(("lifting", "regular", "summed"), ("functional", "table", "fourier", "constant")),
         ("lifting", "rotary"),
         ("regular", "rotary"),
+        ("lifting", "quadratic"),
+        ("regular", "quadratic"),  # keys are narrower than values
     ],
 )
 def test_biases_of_our_layers(form, encoding):

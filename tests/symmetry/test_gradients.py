@@ -106,6 +106,18 @@ def test_a_constant_that_breaks_the_outputs_alone_is_said_to_be_none_of_the_deri
     assert report.broken and report.first_broken is None and "no derivative breaks it by itself" in str(report)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_that_are_zero_but_for_rounding_are_not_broken(dtype):
+    """A bias of the last map of a functional encoding moves all scores of a query alike."""
+    torch.manual_seed(0)
+    layers = gsa.nn.LiftingSelfAttention("R4", 1, 3, 3), gsa.nn.GroupSelfAttention("R4", 3, 2, 3)
+    network, x = nn.Sequential(*layers).to(dtype), torch.randn(2, 1, 6, 6, dtype=dtype)
+    report = LayerReport.of(network, x, "R4", None if dtype == torch.float32 else 1e-10, backward=True)
+    assert "1.encoding.row.3.bias" in report.errors and report.broken == [], report
+    network[1].encoding.inverse_matrices = torch.eye(2).expand(4, 2, 2).clone()  # planted
+    assert LayerReport.of(network, x, "R4", backward=True).broken == [1, 2, 3]
+
+
 def test_a_weight_alone_can_learn_something_else():
     report = LayerReport.of(nn.Sequential(nn.Conv2d(1, 2, 1), Positions()), torch.rand(2, 1, 6, 6), "R4", backward=True)
     assert report.worst("the input") == 0 and report.broken == [1, 2, 3] and report.first_broken[0] == "1.positions"

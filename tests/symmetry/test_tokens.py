@@ -70,6 +70,21 @@ def test_forward_and_backward_of_permuted_tokens(name):
     assert min(errors.values()) > 1e-3, errors
 
 
+def test_gradients_of_activations_are_judged_by_their_own_size():
+    """Planted: places are told to tokens whose gradients are small beside those of others."""
+
+    class Small(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.places = nn.Linear(8, 8), torch.linspace(0.9, 1.1, 6)[:, None]
+
+        def forward(self, tokens):
+            return 1e-3 * self.places * self.first(tokens)
+
+    errors = S.backward_errors(Small(), torch.randn(2, 6, 8), torch.tensor([2, 0, 1, 5, 3, 4]), torch.sum)
+    assert errors["activations"] > 1e-2
+
+
 def test_what_are_no_tokens_is_refused():
     with pytest.raises(ValueError, match="batch_first=True"):
         S.OverTokens(nn.MultiheadAttention(8, 2))

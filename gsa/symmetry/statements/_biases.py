@@ -97,17 +97,17 @@ def attention_bias_errors(attention: nn.Module, x: Tensor, step: float = 1.0) ->
         ValueError: another module, or one without biases.
     """
     attention = copy.deepcopy(attention)
-    biases, out, times = _biases_of(attention)
+    (biases, sizes), out, times = _biases_of(attention)
     of_tokens = isinstance(attention, nn.MultiheadAttention)
 
     def run() -> Tensor:
         return attention(x, x, x, need_weights=False)[0] if of_tokens else attention(x)
 
     with evaluating(attention):
-        gradient = torch.autograd.grad(run().square().sum(), biases)[0].view(3, -1)
+        gradient = torch.autograd.grad(run().square().sum(), biases)[0].split(sizes)
         with torch.no_grad():
             before, moved = run(), []
-            for part in biases.view(3, -1):
+            for part in biases.split(sizes):
                 part += step
                 moved.append(run())
                 part -= step
@@ -151,15 +151,17 @@ def bias_is_mean_error(linear: nn.Linear, x: Tensor) -> float:
         return relative_error(linear(torch.cat((x, -x))).mean(0), linear.bias)
 
 
-def _biases_of(attention: nn.Module) -> tuple[Tensor, Tensor, int]:
-    """Biases of query, key and value side by side, W_O, and how often b_V passes."""
+def _biases_of(attention: nn.Module) -> tuple[tuple[Tensor, list[int]], Tensor, int]:
+    """Biases of query, key and value side by side, with the size of each; W_O, and how often b_V passes."""
     if isinstance(attention, nn.MultiheadAttention) and attention.batch_first and attention.in_proj_bias is not None:
-        return attention.in_proj_bias, attention.out_proj.weight, 1
+        return (attention.in_proj_bias, 3 * [attention.embed_dim]), attention.out_proj.weight, 1
     if isinstance(attention, SelfAttention) and not attention.positional_heads:
         assert attention.query_key_value is not None
         if attention.query_key_value.bias is not None:
             times = attention.group.order if attention.form == "summed" else 1
-            return attention.query_key_value.bias, attention.out.weight, times
+            values = attention.out.in_features
+            keys = (attention.query_key_value.out_features - values) // 2
+            return (attention.query_key_value.bias, [keys, keys, values]), attention.out.weight, times
     raise ValueError(
         "biases are known of nn.MultiheadAttention with bias=True and batch_first=True, and of layers of gsa.nn with "
         f"biases, all of whose heads have content, but got {attention}"

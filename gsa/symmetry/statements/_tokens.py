@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.symmetry._measure import evaluating
-from gsa.symmetry._norm import relative_error
+from gsa.symmetry._norm import norm, relative_error, zero_beside
 from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat
 
@@ -104,14 +104,14 @@ def backward_errors(
         plain = _passed(network, tokens, stay, loss)
         permuted = _passed(network, tokens[:, order], back, loss)
         forgotten = _passed(network, tokens[:, order], stay, loss)
-    whole = max(gradient.norm() for gradient in plain.activations.values())
+    floor = zero_beside(plain.activations.values())
     return {
         "output": relative_error(permuted.output, plain.output),
         "loss": relative_error(permuted.loss, plain.loss),
         "weights": relative_error(permuted.weights, plain.weights),
         "tokens": relative_error(permuted.tokens, plain.tokens[:, order]),
         "activations": max(
-            relative_error(permuted.activations[name], gradient[:, order], whole)
+            relative_error(permuted.activations[name], gradient[:, order], norm(gradient).clamp_min(floor))
             for name, gradient in plain.activations.items()
         ),
         "weights, not put back": relative_error(forgotten.weights, plain.weights),
