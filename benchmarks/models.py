@@ -1,4 +1,4 @@
-"""Time and memory of a training step of the RotMNIST networks, against the direct |H|³ evaluation of attention.
+"""Time and memory of a training step of the RotMNIST networks, against the direct evaluation of attention.
 
     python benchmarks/models.py                        # R4, summed form (the paper's), 5×5, batch 8, its dropout
     python benchmarks/models.py --group R8 --batch 2 --form regular

@@ -1,4 +1,4 @@
-"""Time and memory of the attention op, for every backend, against the direct |H|³ evaluation of the same formula.
+"""Time and memory of the attention op, for every backend, against the direct evaluation of the same formula.
 
     python benchmarks/ops.py                     # four sweeps: poses, neighbourhood, image, batch; minutes
     python benchmarks/ops.py --sweep poses --form regular

@@ -20,8 +20,8 @@ _SIZES = {part: rows.stop - rows.start for part, rows in _SPLITS.items()}
 def turned_digits(seed: int = 0, size: int = 12) -> tuple[Tensor, Tensor]:
     """All digits, in a seeded order, each turned by one angle drawn uniformly from the circle.
 
-    The 8×8 digits (UCI, E. Alpaydin and C. Kaynak) are scaled to 3/4 of the frame, so that they stay in it
-    at every angle, and turned in one bilinear step. Order and angles are functions of (seed, index).
+    The 8×8 digits (UCI, E. Alpaydin and C. Kaynak) are scaled to 3/4 of the frame, out of which no more than
+    their corners turn, and turned in one bilinear step. Order and angles are functions of (seed, index).
 
     Args:
         seed: of order and angles.

@@ -40,8 +40,8 @@ class PictureDataModule(DescribedData):
     Args:
         batch_size: pictures a training step.
         seed: of the order and the augmentation of training pictures.
-        augmentation: names out of "turns" (any angle), "flips" (left–right), "crops" (shifted by up to an eighth),
-            "randaugment" (two changes of colour or form).
+        augmentation: names out of "turns" (any angle), "stretches" (by factors of up to 1.35), "flips"
+            (left–right), "crops" (shifted by up to an eighth), "randaugment" (two changes of colour or form).
         num_workers: processes that load pictures.
         eval_batch_size: pictures at a time in validation and test; the larger of batch_size and 100 when None.
 
@@ -71,7 +71,7 @@ class PictureDataModule(DescribedData):
             raise ValueError(f"num_workers must not be negative, but got {num_workers}")
         if isinstance(augmentation, str) or (unknown := [a for a in augmentation if a not in AUGMENTATIONS]):
             wrong = augmentation if isinstance(augmentation, str) else unknown
-            raise ValueError(f"augmentation must be a list out of {tuple(AUGMENTATIONS)}, but got {wrong!r}")
+            raise ValueError(f"augmentation must be a list out of {AUGMENTATIONS}, but got {wrong!r}")
         self.batch_size, self.seed, self.num_workers = batch_size, seed, num_workers
         self.augmentation = tuple(augmentation)
         self.eval_batch_size = max(batch_size, 100) if eval_batch_size is None else eval_batch_size

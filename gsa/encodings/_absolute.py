@@ -14,11 +14,13 @@ __all__ = ["AbsoluteEncoding"]
 class AbsoluteEncoding(Encoding):
     """x(i, ·) → x(i, ·) + p(i) before the projections, the same for all poses; keeps no symmetry.
 
+    None is claimed, that is: along an axis along which p does not vary, as of one channel of sines, shifts are kept.
+
     Args:
         group, head_dim: as for any encoding.
         learned: (channels, H, W) of a learned table p, for maps of exactly this size; None takes sines and
-            cosines of the row and the column, with wavelengths from 2π to 2π·10⁴ pixels (Vaswani et al.
-            2017), for maps of any size.
+            cosines of the row and the column, with wavelengths from 2π up to less than 2π·10⁴ pixels, the more
+            channels the nearer (Vaswani et al. 2017), for maps of any size.
     """
 
     name = "absolute"

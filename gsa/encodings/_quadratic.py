@@ -34,7 +34,7 @@ class QuadraticEncoding(Encoding):
         neighbourhood: where heads start: at its cells, the nearest first.
         lifting: whether it is made for a lifting layer, whose keys have no poses.
         start_sharpness: α at the start, in 1/pixels².
-        start_preference: |c| at the start.
+        start_preference: c at the start is so many times p(h), which is (cos θ, sin θ), ±1 for a mirror, or both.
 
     Attributes:
         offset: Δ, [E, 2], in pixels, x right and y up.

@@ -161,7 +161,7 @@ class SelfAttention(nn.Module):
 
     @property
     def _is_wide(self) -> bool:
-        """Whether positional heads have too many kernels at the border to be worth a convolution."""
+        """Whether positional heads have too many kernels at the border to be worth a convolution: n − 2·cut > 7."""
         size = self.neighbourhood.size
         return size is None or size - 2 * min(self._cut, size // 2) > _WIDEST
 

@@ -37,7 +37,7 @@ class AttentiveConvolution(WithTables):
 
     Shapes:
         [B, C, H, W] when lifting, else [B, C, |H|, H, W] → [B, C′, |H|, H − k + 1, W − k + 1]; memory is C·|H| times
-        that of the output.
+        that of the output, C times when lifting.
 
     Raises:
         ValueError: a group that is not on the grid; a size that is not positive; an even attention_size; an input of

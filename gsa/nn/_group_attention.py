@@ -27,11 +27,12 @@ class GroupSelfAttention(SelfAttention):
     "regular" is self-attention on G itself: with enough sharp heads it computes any group convolution over the groups
     of the grid (`gsa.symmetry.statements.as_self_attention`), and it has |H| times fewer scores than "summed". The
     summed form sees the output pose h only through ρ_x: of features that are constant over the pixels, or in a 1×1
-    window, it makes the same for every h (`gsa.symmetry.statements.pose_dependence`), so no number of its heads
-    expresses a general group convolution.
+    window, it makes the same for every h (`gsa.symmetry.statements.pose_dependence`), unless the picture ends in zeros,
+    which are other pixels. So no number of its heads expresses a general group convolution.
 
-    Source: Romero & Cordonnier 2021 (group self-attention, "summed"). Their group term h⁻¹ĥ⁻¹h̃ is not equivariant:
-    under L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not; ρ_H(ĥ⁻¹h̃) is.
+    Source: Romero & Cordonnier 2021 (group self-attention, "summed"). The paper's group term h⁻¹ĥ⁻¹h̃ is not
+    equivariant: under L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not. Nor is ĥ⁻¹h̃h, that of the public code
+    (`pose_index="published"`); ρ_H(ĥ⁻¹h̃) is.
 
     Args:
         group: the point group H, or its name.

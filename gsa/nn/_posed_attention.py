@@ -37,7 +37,7 @@ class PosedAttention(nn.Module):
         in_channels, out_channels: C and C′.
         neighbourhood: odd side n of the window in pixels.
         heads: number of heads; n² when None, one for each pixel of the window.
-        stride: every so many-th pixel is kept; exact where it divides the side minus one.
+        stride: every so many-th pixel is kept; exact where it divides side − 2·crop − 1.
         crop: pixels left out at every border.
         bias: whether there is b.
         border: what lies beyond the picture: "hidden" keys that take no part, or "zeros", pixels of zero that do; see
@@ -157,8 +157,9 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
     """Put attention in every pose in the place of every 2-D convolution that looks at more than one pixel.
 
     The rest of an image network, pointwise maps, norms, activations, and pools over sides that they cover evenly,
-    commutes with turned pictures already; so the whole does, and a network that ends with a mean over pixels becomes
-    invariant. Heads start at the filters' pixels, with the filters' weights (`PosedAttention.of_convolution`).
+    commutes with turned pictures already (but for a norm that has a weight for every pixel). So the whole does, and a
+    network that ends with a mean over pixels becomes invariant. Heads start at the filters' pixels, with the filters'
+    weights (`PosedAttention.of_convolution`).
 
     Args:
         model: changed in place.

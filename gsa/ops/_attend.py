@@ -86,8 +86,8 @@ def attention_weights(
     Written out, so meant for pictures, not for training. Arguments as in `attend`.
 
     Returns:
-        [B, heads, P, H, W, U, V]; every map [U, V] sums to 1 and is 0 outside the window and the picture. U and V
-        are at most 2H − 1 and 2W − 1.
+        [B, heads, P, H, W, U, V]; every map [U, V] sums to 1 and is 0 outside the window and the picture, of which
+        zeros put around it are part. U and V are at most 2H − 1 and 2W − 1.
     """
     seed = _draw_seed(query.device, 0.0)
     call = _ready(Call(query, key, key, spatial, pose, window, seed, is_regular(form), 0.0))

@@ -217,6 +217,6 @@ def explain(
     )
     lines.append(
         "  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position); "
-        "those with windows wider than 7: as above"
+        "with windows more than 7 pixels wider than what is cropped, and hidden borders: as above"
     )
     return "\n".join(lines)

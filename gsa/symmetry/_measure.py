@@ -76,7 +76,7 @@ def translation_error(
             border can show).
         x: image or feature, [..., H, W].
         shift: pixels (down, right), or one number for both; what leaves on one side comes in on the other.
-        margin: at least the shift and the reach of Φ, or the border is seen.
+        margin: at least the sum of the shift and the reach of Φ, or the border is seen.
 
     Raises:
         ValueError: the margin leaves nothing, the shift moves nothing, the output is no tensor, has another size, or

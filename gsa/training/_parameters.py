@@ -16,7 +16,7 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
 
     Returns:
         "matrices": maps from several channels to several, of linear layers and filters, but for those of the head
-        (`network.get_classifier()`, as networks of ours and of timm have it, or `.head`, `.heads`, `.fc`, `.classifier`);
+        (`.head`, `.heads`, `.fc`, `.classifier`, or `.get_classifier()`, as networks of ours and of timm have it);
         "positions": where heads look; "rest": all others.
     """
     told: dict[nn.Parameter, str] = {}

@@ -29,8 +29,10 @@ def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.15) -> LRS
     """
     if not 0 <= warmup < 1:
         raise ValueError(f"warmup must be a share of all steps in [0, 1), but got {warmup}")
-    rising = max(round(warmup * steps), 1)
+    rising = max(round(warmup * steps), 1) if warmup else 0
     falling = _CosineToZero(optimizer, max(steps - rising, 1))
+    if not rising:
+        return falling
     return SequentialLR(optimizer, [LinearLR(optimizer, 0.01, total_iters=rising), falling], milestones=[rising])
 
 

@@ -25,6 +25,33 @@ def test_turns_are_by_all_angles_alike_and_flips_one_time_in_two():
     assert 0.4 < flipped < 0.6
 
 
+def centres(pictures):
+    """Where spots are, in pixels right and down of the middle: [N, 1, H, W] → [N, 2]."""
+    height, width = pictures.shape[-2:]
+    down, right = torch.meshgrid(
+        torch.arange(height) - (height - 1) / 2, torch.arange(width) - (width - 1) / 2, indexing="ij"
+    )
+    mass = pictures.sum((1, 2, 3))
+    return torch.stack([(pictures[:, 0] * places).sum((1, 2)) / mass for places in (right, down)], dim=-1)
+
+
+def test_turns_keep_distances_in_pictures_that_are_not_square_and_stretches_change_them_both_ways():
+    spot = torch.zeros(1, 21, 31)
+    spot[0, 9:12, 20:23] = 1
+    assert centres(changed("turns", spot)).norm(dim=-1).tolist() == pytest.approx([6.0] * 200, abs=0.1)
+    factors = centres(changed("stretches", spot)).norm(dim=-1) / 6
+    assert 0.72 < factors.min() < 0.87 and 1.15 < factors.max() < 1.38
+
+
+def test_a_turn_and_a_stretch_are_one_step_that_blurs_less_than_a_bilinear_one(monkeypatch):
+    steps, sample = [], torch.nn.functional.grid_sample
+    monkeypatch.setattr(
+        torch.nn.functional, "grid_sample", lambda *a, **options: steps.append(options["mode"]) or sample(*a, **options)
+    )
+    augment(torch.rand(1, 9, 9), ["turns", "crops", "stretches"], numpy.random.default_rng(0))
+    assert steps == ["bicubic"]
+
+
 def test_crops_shift_rows_and_columns_by_up_to_an_eighth():
     spot = torch.zeros(1, 16, 24)
     spot[0, 8, 12] = 1

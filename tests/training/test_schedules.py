@@ -34,6 +34,11 @@ def test_a_warmup_rises_from_a_hundredth_and_a_cosine_falls_to_zero():
     assert found[4:] == sorted(found[4:], reverse=True)
 
 
+def test_without_warmup_a_cosine_starts_at_the_whole_rate():
+    found = rates(warmup_cosine, 10, warmup=0)
+    assert found[0] == 2.0 and found[5] == pytest.approx(1.0) and found[10] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_steps_are_at_their_shares_and_a_constant_rate_stays():
     assert rates(steps, 8, at=(0.5, 0.75), factor=0.5) == pytest.approx([2.0] * 4 + [1.0] * 2 + [0.5] * 3)
     assert rates(constant, 3) == [2.0] * 4

@@ -118,8 +118,9 @@ def pose_dependence(layer: nn.Module, x: Tensor) -> float:
         ‖y − mean_h y‖ / ‖y‖,   y = Φ(x̄),   x̄(i, h̃) = mean_j x(j, h̃)
 
     Of the summed form it is zero: its output pose is seen by ρ_x(h⁻¹(j − i)) alone, which decides between pixels, and
-    here they are all alike. So on x̄ the best that any number of summed heads can give in the place of a group
-    convolution is its mean over poses: the convolution's `pose_dependence` is the least relative error of that.
+    here they are all alike (zeros beyond the border are not). So on x̄ the best that any number of summed heads can
+    give in the place of a group convolution is its mean over poses: the convolution's `pose_dependence` is the least
+    relative error of that.
 
     Args:
         layer: Φ, from features to features [B, C′, |H|, H′, W′].

@@ -63,12 +63,13 @@ def head_residual(encoding: Encoding, kernel: Tensor) -> float:
 
 
 def kernel_sum_residual(group: Group | str, kernel: Tensor, joint: bool = False) -> float:
-    """The same for any number of heads with scores ρ_x(h⁻¹u) + ρ_H(h⁻¹m): how unequal the kernel's sums are.
+    """What no number of heads with scores ρ_x(h⁻¹u) + ρ_H(h⁻¹m) can give: how unequal the kernel's sums are.
 
         ‖S − mean_h S‖ / (k ‖K‖),   S(h, m) = Σ_u K_h(hm, u)
 
     A head's weights are a(h⁻¹u)·b(h⁻¹m), each normalised: their sum over the window is b(m), for every h. So sums of
-    heads have sums S(h, m) that do not depend on h, and this is the distance to the kernels that have such.
+    heads have sums S(h, m) that do not depend on h, and this is the distance to the kernels that have such: a lower
+    bound of `head_residual`, which many heads reach if the kernel is one function in every pose.
     On the grid, h⁻¹ maps a square window to itself: K_h has the same entries in every pose, S is the same, and nothing
     is lost. By 45° a 3×3 window goes to other places, (±1, ±1)/√2, (±√2, 0) and (0, ±√2), of which only the centre is
     one of its own: there the function that is sampled may have any values, but heads must give them the same sum.
