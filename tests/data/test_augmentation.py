@@ -5,7 +5,7 @@ import math
 import numpy
 import pytest
 import torch
-import torchvision
+import torchvision.transforms.v2
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._disturbed import cluttered, occluded
