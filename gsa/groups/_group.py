@@ -88,7 +88,8 @@ class Group:
             (bilinear, zeros outside) for the others.
 
         Raises:
-            ValueError: `x` is neither an image nor a feature of this group, or `element` is not in it.
+            ValueError: `x` is neither an image nor a feature of this group, `element` is not in it, or whole numbers
+                would have to be sampled.
         """
         element = self._checked(element)
         is_feature = x.ndim == 5 and x.shape[2] == self.order

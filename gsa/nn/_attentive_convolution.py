@@ -11,7 +11,7 @@ from gsa import groups
 from gsa._checks import check_positive
 from gsa._tables import WithTables
 from gsa.groups import Group
-from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
+from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution, check_maps
 
 __all__ = ["AttentiveConvolution", "FeatureAttention"]
 
@@ -178,7 +178,8 @@ class FeatureAttention(nn.Module):
         self.spatial = kind(self.group, 2, 1, attention_size, padding=padding, dilation=dilation, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        is_image = x.ndim == 4
+        is_image = isinstance(self.spatial, LiftingConvolution)
+        check_maps(self, x, (self.first.in_channels,) if is_image else (self.first.in_channels, self.group.order))
         features = x[:, :, None] if is_image else x
         mean, largest = _over_pixels(features)
         attended = features * torch.sigmoid(self._mlp(mean) + self._mlp(largest))

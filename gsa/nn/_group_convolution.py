@@ -15,6 +15,17 @@ from gsa.groups import Group
 __all__ = ["GroupConvolution", "LiftingConvolution"]
 
 
+def check_maps(layer: nn.Module, x: Tensor, sizes: tuple[int, ...]) -> None:
+    """Refuse what is no image [B, C, H, W] (sizes C) or no feature [B, C, |H|, H, W] (sizes C, |H|) of a layer."""
+    if x.ndim != 3 + len(sizes) or tuple(x.shape[1:-2]) != sizes:
+        wanted = f"images [B, {sizes[0]}, H, W]"
+        if len(sizes) == 2:
+            wanted = f"features [B, {sizes[0]}, {sizes[1]}, H, W] (poses on axis 2)"
+        group = layer.group
+        assert isinstance(group, Group)
+        raise ValueError(f"{type(layer).__name__} over {group.name} takes {wanted}, but got the shape {list(x.shape)}")
+
+
 class _Convolution(WithTables):
     """Filters of [C′, C, M, k, k] numbers, M = 1 for images and |H| for features, and their |H| moved copies."""
 
@@ -61,14 +72,13 @@ class _Convolution(WithTables):
         return self.weight.flatten(2)[:, :, self.moved].movedim(2, 1)
 
     def check(self, x: Tensor) -> None:
-        """Refuse what is no image, or no feature, of this layer."""
-        sizes = (self.in_channels,) if self.lifting else (self.in_channels, self.in_poses)
-        if x.ndim != 3 + len(sizes) or tuple(x.shape[1:-2]) != sizes:
-            wanted = f"images [B, {self.in_channels}, H, W]"
-            if not self.lifting:
-                wanted = f"features [B, {self.in_channels}, {self.in_poses}, H, W] (poses on axis 2)"
+        """Refuse what is no image, or no feature, of this layer, or smaller than its filter."""
+        check_maps(self, x, (self.in_channels,) if self.lifting else (self.in_channels, self.in_poses))
+        least = self.dilation * (self.kernel_size - 1) + 1 - 2 * self.padding
+        if min(x.shape[-2:]) < least:
             raise ValueError(
-                f"{type(self).__name__} over {self.group.name} takes {wanted}, but got the shape {list(x.shape)}"
+                f"{type(self).__name__} with filters of {self.kernel_size}×{self.kernel_size} takes maps of at least "
+                f"{least}×{least} pixels, but got {x.shape[-2]}×{x.shape[-1]}"
             )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ def attend_by_position(
     Raises:
         ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
-    _check(features, scores, window, value, out, crop, stride)
+    _check(features, scores, window, value, out, bias, crop, stride)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
     maps = out if value is None else (out.transpose(0, 1) @ value).transpose(0, 1)
@@ -64,7 +64,14 @@ def attend_by_position(
 
 
 def _check(
-    features: Tensor, scores: Tensor, window: Tensor, value: Tensor | None, out: Tensor, crop: int, stride: int
+    features: Tensor,
+    scores: Tensor,
+    window: Tensor,
+    value: Tensor | None,
+    out: Tensor,
+    bias: Tensor | None,
+    crop: int,
+    stride: int,
 ) -> None:
     heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
     if features.ndim != 5 or features.shape[2] != key_poses:
@@ -73,12 +80,16 @@ def _check(
         raise ValueError(
             f"scores and window must end in the same odd sides, but got {list(sides)} and {list(window.shape)}"
         )
+    if window.dtype != torch.bool:
+        raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
     channels = features.shape[1]
     inner = channels if value is None else value.shape[1]
     if value is not None and tuple(value.shape) != (heads, inner, channels):
         raise ValueError(f"value must be [{heads}, d, {channels}] here, but got the shape {list(value.shape)}")
     if out.ndim != 3 or tuple(out.shape[1:]) != (heads, inner):
         raise ValueError(f"out must be [C′, {heads}, {inner}] here, but got the shape {list(out.shape)}")
+    if bias is not None and tuple(bias.shape) != (out.shape[0],):
+        raise ValueError(f"bias must be [{out.shape[0]}] here, as out is, but got the shape {list(bias.shape)}")
     height, width = features.shape[-2:]
     if crop < 0 or min(height, width) <= 2 * crop:
         raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")

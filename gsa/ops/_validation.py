@@ -28,8 +28,9 @@ def check(call: Call) -> None:
     ):
         if tensor.ndim != 6:
             raise ValueError(f"{name} must be {axes}, but got the shape {list(tensor.shape)}")
-    if not query.is_floating_point():
-        raise ValueError(f"query must be of a floating dtype, but got {query.dtype}")
+    for name, tensor in zip(call._fields[:5], call[:5], strict=True):
+        if not tensor.is_floating_point():
+            raise ValueError(f"{name} must be of a floating dtype, but got {tensor.dtype}")
     batch, heads, query_poses, height, width, head_dim = query.shape
     key_poses = key.shape[2]
     _expect("key", key, (batch, heads, key_poses, height, width, head_dim))
@@ -57,9 +58,7 @@ def check_centre(window: Tensor) -> None:
     """
     centre = (window.shape[0] // 2, window.shape[1] // 2)
     if window.device.type == "cpu" and not torch.compiler.is_compiling() and not window[centre]:
-        raise ValueError(
-            f"window must hold its centre, the pixel itself: expected True at {list(centre)}, but got False"
-        )
+        raise ValueError("window must hold its middle entry, the pixel itself: expected True there, but got False")
 
 
 def _expect(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

@@ -51,12 +51,12 @@ def equivariance_error(
     symmetry = action(group)
     with torch.no_grad(), evaluating(module):
         run = _runner(module)
-        before, elements = run(x), range(len(symmetry.elements))
-        if not all(symmetry.judges(before, element, x.shape) for element in elements):
-            raise cannot_move(symmetry, _name(module), f"the shape {list(before.shape)}", x)
-        errors = {}
-        for element in elements:
-            error = symmetry.error(run(symmetry.act(x, element)), before, element, x.shape)
+        before, errors = run(x), {}
+        for element in range(len(symmetry.elements)):
+            moved = symmetry.act(x, element)  # which refuses what cannot be moved, before the output is judged
+            if not symmetry.judges(before, element, x.shape):
+                raise cannot_move(symmetry, _name(module), f"the shape {list(before.shape)}", x)
+            error = symmetry.error(run(moved), before, element, x.shape)
             assert error is not None  # as of the same shape before
             errors[element] = error
         if refuse_silent:

@@ -1,7 +1,7 @@
 """Cyclic shifts of a picture."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -43,7 +43,7 @@ class Shifts(Action):
     name = "shifts"
 
     def __init__(self, *shifts: tuple[int, int], margin: int = 0) -> None:
-        if not shifts or any(len(shift) != 2 for shift in shifts):
+        if not shifts or any(not isinstance(shift, Sequence) or len(shift) != 2 for shift in shifts):
             raise ValueError(f"expected shifts (down, right) in pixels, such as (16, 0), but got {shifts}")
         if margin < 0:
             raise ValueError(f"the margin must be at least 0 pixels, but got {margin}")

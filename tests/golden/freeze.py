@@ -2,7 +2,8 @@
 
 Writes tests/golden/frozen: weights.json (of the short runs, on this machine), a run stopped in mid-epoch, how it ends
 when it goes on, and an export of it. Run it again only to add a machine that rounds otherwise (weights.json keeps
-the others), never to make a test pass: old runs have to go on working.
+the others), never to make a test pass: old runs have to go on working. Where training itself was changed on purpose
+(turned pictures are bicubic since 25 November 2026), remove the runs that it touches from weights.json first.
 """
 
 import json

@@ -146,7 +146,11 @@ def test_z2_is_an_ordinary_convolution():
         (lambda: GroupConvolution("R4", 8, 1, 3)(torch.rand(1, 4, 8, 9, 9)), r"\[B, 8, 4, H, W\] \(poses on axis 2\)"),
         (lambda: GroupConvolution("R4", 8, 1, 3)(torch.rand(1, 32, 9, 9)), r"but got the shape \[1, 32, 9, 9\]"),
         (lambda: AttentiveConvolution("R4", 8, 1, 3, hidden=1)(torch.rand(1, 8, 9, 9)), "takes features"),
-        (lambda: FeatureAttention("R4", 8, 1)(torch.rand(1, 8, 9, 9)), "takes features"),
+        (lambda: FeatureAttention("R4", 8, 1)(torch.rand(1, 8, 9, 9)), "FeatureAttention over R4 takes features"),
+        (lambda: FeatureAttention("R4", 8, 1, lifting=True)(torch.rand(1, 8, 4, 9, 9)), r"takes images \[B, 8, H, W\]"),
+        (lambda: LiftingConvolution("R4", 1, 1, 5)(torch.rand(1, 1, 4, 9)), "maps of at least 5×5 pixels, but got 4×9"),
+        (lambda: GroupConvolution("R4", 1, 1, 3, padding=1, dilation=2)(torch.rand(1, 1, 4, 9, 2)), "at least 3×3"),
+        (lambda: AttentiveConvolution("R4", 1, 1, 5, hidden=1, lifting=True)(torch.rand(1, 1, 4, 4)), "at least 5×5"),
     ],
 )
 def test_bad_arguments_are_refused(make, message):

@@ -129,10 +129,12 @@ def test_a_padded_convolution_is_wrong_at_the_border():
         ({"window": (3, 5)}, "the same odd sides"),
         ({"value": (2, 4, 2)}, r"value must be \[2, d, 3\] here"),
         ({"out": (5, 2, 3)}, r"out must be \[C′, 2, 4\] here"),
+        ({"bias": (4,)}, r"bias must be \[5\] here, as out is, but got the shape \[4\]"),
+        ({"dtype": torch.float32}, "window must be of dtype bool, but got torch.float32"),
         ({"stride": 0}, "stride must be positive, but got 0"),
         ({"crop": 3}, "cropping 3 pixels from every border leaves nothing of a 5×6 map"),
         ({"crop": -1}, "cropping -1 pixels"),
-        ({"window": (3, 3), "centre": False}, "window must hold its centre"),
+        ({"window": (3, 3), "centre": False}, "window must hold its middle entry"),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(change, message):
@@ -140,10 +142,10 @@ def test_tensors_that_do_not_fit_are_refused(change, message):
         "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
     }  # fmt: skip
 
-    def attended(crop=0, centre=True, stride=1, **shapes):
+    def attended(crop=0, centre=True, stride=1, dtype=torch.bool, **shapes):
         tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
         tensors["window"][1, 1] = centre
-        return gsa.ops.attend_by_position(**tensors | {"window": tensors["window"].bool()}, crop=crop, stride=stride)
+        return gsa.ops.attend_by_position(**tensors | {"window": tensors["window"].to(dtype)}, crop=crop, stride=stride)
 
     assert attended().shape == (2, 5, 4, 5, 6)
     with pytest.raises(ValueError, match=message):

@@ -10,6 +10,8 @@ from tests.ops.cases import tensors
     [
         (0, lambda t: t[0], r"query must be \[B, heads, query poses, H, W, d\]"),
         (0, lambda t: t.long(), "query must be of a floating dtype"),
+        (1, lambda t: t.long(), "key must be of a floating dtype"),
+        (4, lambda t: t.bool(), "pose must be of a floating dtype"),
         (1, lambda t: t[..., :-1], "key must have the shape"),
         (2, lambda t: t[:, :, :2], "value must have the shape"),
         (3, lambda t: t[:2], "spatial must have the shape"),
@@ -68,7 +70,7 @@ def test_a_window_without_its_centre_is_refused(way):
         run = torch.export.export(run, (*five, window)).module()
     elif way == "weights":
         run = lambda *arguments: ops.attention_weights(query, key, spatial, pose, window, form=form)  # noqa: E731
-    with pytest.raises(ValueError, match=r"window must hold its centre.*expected True at \[1, 1\], but got False"):
+    with pytest.raises(ValueError, match=r"window must hold its middle entry.*expected True there, but got False"):
         run(*five, window)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torchvision.models import SwinTransformer, VisionTransformer, resnet18
 
-from gsa.symmetry import FeaturePermutations, LayerReport, Shifts, TokenPermutations, layer_errors
+from gsa.symmetry import FeaturePermutations, LayerReport, Shifts, TokenPermutations, equivariance_error, layer_errors
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -140,11 +140,15 @@ def test_norms_and_pointwise_maps_commute_with_the_order_of_features_and_linear_
 
 @pytest.mark.parametrize("make, message", [
     (lambda: Shifts(), r"expected shifts \(down, right\)"),
+    (lambda: Shifts(3), r"expected shifts \(down, right\)"),
     (lambda: Shifts((1, 0), margin=-1), "margin must be at least 0"),
     (lambda: Shifts((1, 0), margin=4).act(torch.rand(1, 1, 8, 8), 0), "leaves nothing of a 8×8 picture"),
+    (lambda: equivariance_error(nn.Identity(), torch.rand(1, 1, 8, 8), Shifts((1, 0), margin=4)), "leaves nothing"),
     (lambda: Shifts((1, 0)).act(torch.rand(8, 8), 0), "shifts move pictures"),
     (lambda: TokenPermutations(), "at least one order"),
     (lambda: TokenPermutations([0, 0, 1]), "each of 0 to n − 1 once"),
+    (lambda: TokenPermutations([0.0, 1.0]), "each of 0 to n − 1 once"),
+    (lambda: TokenPermutations([True, False]), "each of 0 to n − 1 once"),
     (lambda: TokenPermutations([[1, 0], [0, 1]]), "one list that holds each"),
     (lambda: TokenPermutations([1, 0], axis=2), "axis 1, or on axis 0"),
     (lambda: TokenPermutations([1, 0], [0, 1, 2]), "orders of one length"),
