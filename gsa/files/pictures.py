@@ -1,11 +1,12 @@
 """Files of pictures, whatever is in them: a picture comes out, or one error that names the file."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from gsa.files._text import printable
 
@@ -32,6 +33,8 @@ def is_hidden(path: str | os.PathLike) -> bool:
 def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:
     """The centre of a picture, of an animation the first frame: the shorter side is scaled to `size`, the rest cut off.
 
+    Upright, where a camera has noted how it was held (EXIF), as viewers show it.
+
     Args:
         path: a PNG, JPEG, TIFF, BMP, WebP or GIF file, or one that is open or in memory.
         mode: of the picture that comes out, "L" or "RGB". Whole numbers of 16 or 32 bits come out on the scale of 8,
@@ -48,7 +51,7 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Im
             _check_file(Path(path))
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             _check_pixels(*opened.size, size)
-            return _centre(_eight_bits(opened).convert(mode), size)
+            return _centre(_upright(_eight_bits(opened).convert(mode), opened), size)
     except Exception as error:  # what decoders make of damaged bytes has no common name
         reason = f"it is not a whole file of {', '.join(FORMATS)}"
         if not isinstance(error, UnidentifiedImageError):
@@ -97,6 +100,14 @@ def _eight_bits(picture: Image.Image) -> Image.Image:
         if tags.get(_PHOTOMETRIC) == 0:
             values = white - values  # white is zero
     return Image.fromarray(((values / white).clip(0, 1) * 255).round().astype(numpy.uint8))
+
+
+def _upright(picture: Image.Image, opened: Image.Image) -> Image.Image:
+    """Turned as the file says, of a TIFF by Pillow itself; as it is where what it says cannot be read."""
+    picture.info = dict(opened.info)
+    with suppress(Exception):  # notes of cameras are damaged more often than pictures
+        return ImageOps.exif_transpose(picture)
+    return picture
 
 
 def _centre(picture: Image.Image, size: int) -> Image.Image:

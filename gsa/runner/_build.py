@@ -10,7 +10,7 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, ProgressBar
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, ProgressBar, Timer
 from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.seed import isolate_rng
@@ -37,6 +37,7 @@ from gsa.training import (
     SaveOnSignal,
     SeededSteps,
     TrainingLoss,
+    schedule,
 )
 from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 
@@ -154,6 +155,9 @@ def _make_all(config: DictConfig) -> Run:
     if config.ema is not None:
         callbacks.append(AveragedWeights(config.ema))
     callbacks += [make(node) for node in (config.callbacks or {}).values()]
+    callbacks.append(
+        Timer(plain["trainer"].get("max_time"), interval="epoch")
+    )  # the trainer's own cuts epochs, for good
     callbacks.append(listener)  # saves what the others have made of the step
     if not config.logger:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
@@ -163,6 +167,7 @@ def _make_all(config: DictConfig) -> Run:
     trainer = make(
         config.trainer,
         callbacks=callbacks,
+        max_time=None,
         logger=False,
         enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),  # without: Lightning's own
         plugins=[SafeCheckpointIO()],
@@ -182,7 +187,7 @@ def _try(run: Run) -> None:
                 f"callbacks.{name}.monitor={node.monitor} is of two classes, but the data have {run.data.num_classes}: "
                 "monitor val/accuracy or val/loss"
             )
-    run.classifier.make_scheduler(run.classifier.new_optimizer(), 100)
+    schedule(run.classifier.make_scheduler, run.classifier.new_optimizer(), 100)
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():
         run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))

@@ -61,7 +61,9 @@ def main() -> None:
         print(f"the run has failed: {failed}", file=sys.stderr)
         raise SystemExit(1) from None
     except ValueError as error:
-        if not _is_of_optuna(error):
+        if _comes_from("hydra", error):
+            _refuse(f"{one_line(error)} (a group is left out by ~group, not by group=null)")
+        if not _comes_from("optuna", error):
             raise
         print(f"the search has failed, see the logs of its trials: {one_line(error)}", file=sys.stderr)
         raise SystemExit(1) from None
@@ -82,9 +84,11 @@ class RefuseBadConfig(Callback):
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
+        moves = config.hydra.job.chdir
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
+            _refuse_moving(moves)
             refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
@@ -100,6 +104,8 @@ class RefuseBadConfig(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
             refuse_unwritable(Path(config.hydra.sweep.dir))
+            _refuse_moving(config.hydra.job.chdir)
+            _refuse_unnoted(config)
             _refuse_second_search(config)
             _refuse_one_checkpoint(config)
             _sweeps.append(Path(config.hydra.sweep.dir))
@@ -115,6 +121,20 @@ class RefuseBadConfig(Callback):
             for place in self.missing[1:]:
                 if place.is_dir() and not any(place.iterdir()):
                     place.rmdir()
+
+
+def _refuse_moving(moves: bool | None) -> None:
+    if moves:
+        raise ConfigError(
+            "hydra.job.chdir must be false, because paths of data and modules are relative to where the command is "
+            "given, but got true; a run writes into its own folder all the same"
+        )
+
+
+def _refuse_unnoted(config: DictConfig) -> None:
+    """The jobs of a sweep are told apart by what Hydra notes of them."""
+    if config.hydra.output_subdir is None:
+        raise ConfigError("a sweep needs hydra.output_subdir, from which its table is made, but got null")
 
 
 def _refuse_second_search(config: DictConfig) -> None:
@@ -138,9 +158,9 @@ def _refuse_one_checkpoint(config: DictConfig) -> None:
         )
 
 
-def _is_of_optuna(error: Exception) -> bool:
+def _comes_from(package: str, error: Exception) -> bool:
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_globals["__name__"].startswith("optuna.")
+    return frame.f_globals["__name__"].startswith(f"{package}.")
 
 
 def _has_jobs(folder: Path) -> bool:
@@ -169,7 +189,7 @@ def _main(config: DictConfig) -> float | None:
         goes_on = f"; the same command goes on with  {_way_on(last)}" if last else ""
         print(f"{stopped}{goes_on}", file=sys.stderr)
         raise
-    except (OSError, MemoryError, NotFinite, RankFailed) as error:  # of the machine or the training: one line
+    except (OSError, MemoryError, ModuleNotFoundError, NotFinite, RankFailed) as error:  # not of the program: one line
         raise _Failed(f"{told(error)}{_logged()}") from error
     except Exception:
         _logged()

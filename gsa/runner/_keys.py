@@ -17,6 +17,7 @@ __all__ = ["GRAPH_MODES", "every_key", "flat", "refuse_bad_keys"]
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 _COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
 _MONITORED = ("val/accuracy", "val/loss", "val/auroc", "train/accuracy", "train/loss")
+_FINDERS = {"BatchSizeFinder": "data.batch_size", "LearningRateFinder": "optimizer.lr"}
 GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
 
 
@@ -47,8 +48,9 @@ def refuse_bad_keys(config: DictConfig) -> None:
     _check_trainer(plain)
     _check_compilation(plain)
     for name, node in (plain["callbacks"] or {}).items():
+        _check_finder(f"callbacks.{name}", node)
         _check_monitor(f"callbacks.{name}", node)
-        _check_filename(name, node)
+        _check_place(name, node, f"{plain['output_dir']}/checkpoints")
     for key, value in plain.items():
         if key in ("callbacks", "logger"):
             for name, node in (value or {}).items():
@@ -155,13 +157,24 @@ def _check_trainer(plain: dict[str, Any]) -> None:
         )
 
 
-def _check_filename(name: str, node: Any) -> None:
-    """The best and the last weights are looked for by their names, by those that load a run or go on with it."""
-    if name in ("best", "last") and isinstance(node, dict) and node.get("filename", name) != name:
-        raise ConfigError(
-            f"callbacks.{name}.filename must be {name}, by which it is looked for, but got {node['filename']!r}: for "
-            "other files add +callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint"
-        )
+def _check_place(name: str, node: Any, folder: str) -> None:
+    """The best and the last weights are looked for by their place, by those that load a run or go on with it."""
+    if name not in ("best", "last") or not isinstance(node, dict):
+        return
+    for key, expected in {"filename": name, "dirpath": folder}.items():
+        if node.get(key, expected) != expected:
+            raise ConfigError(
+                f"callbacks.{name}.{key} must be {expected}, where it is looked for, but got {node[key]!r}: for "
+                "other files add +callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint"
+            )
+
+
+def _check_finder(where: str, node: Any) -> None:
+    """What a run changed of itself, its checkpoints and its schedule would not know."""
+    finder = str(node.get("_target_")).rpartition(".")[2] if isinstance(node, dict) else ""
+    if finder in _FINDERS:
+        key = _FINDERS[finder]
+        raise ConfigError(f"{where} must leave {key} as it is, but {finder} looks for one: sweep it, -m {key}=…,…")
 
 
 def _check_monitor(where: str, node: Any) -> None:
@@ -227,9 +240,10 @@ def _check_arguments(where: str, node: dict) -> None:
         if key in _HYDRA_KEYS:
             continue
         if key not in of.parameters and not of.open:
+            own = f"; to choose it as your own network: model=own model._target_={node['_target_']}"
             raise ConfigError(
                 f"unknown key '{where}.{key}'{nearest(key, of.parameters)}; {node['_target_']} takes "
-                f"{', '.join(of.parameters) or 'no arguments'}"
+                f"{', '.join(of.parameters) or 'no arguments'}{own if (where, key) == ('model', 'name') else ''}"
             )
         if key in of.parameters and not of.parameters[key].takes(value):
             raise ConfigError(f"{where}.{key} must be {of.parameters[key].words}, but got {value!r}")

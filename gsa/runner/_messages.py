@@ -20,6 +20,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from gsa._extras import not_installed
 from gsa._nearest import nearest
 from gsa.runner._keys import every_key, flat
+from gsa.runner._signatures import signature
 
 __all__ = ["explained", "override", "told"]
 
@@ -38,7 +39,10 @@ def explained(error: Exception) -> str:
     cause = error.__cause__
     key = getattr(cause, "full_key", None)
     if key and isinstance(cause, ConfigKeyError | ConfigAttributeError):
-        legal = _legal_keys(key)
+        config = _without(key)
+        if _takes(config, key):
+            return f"{key} is not in the configuration yet, but may be: write +{key}=…"
+        legal = every_key(config)
         swept = "; in a sweep over what brings this key, choose its group as well, such as data=rotmnist"
         more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
@@ -87,8 +91,20 @@ def _choices() -> list[str]:
     return files + [key.removesuffix(".yaml").replace(".", "/") for key in stored if not key.startswith("hydra")]
 
 
-def _legal_keys(wrong: str) -> list[str]:
-    """Every key, dotted, of the configuration without the wrong one."""
+def _takes(config: dict[str, Any], key: str) -> bool:
+    """Whether the target above a key has an argument of that name."""
+    *above, name = key.split(".")
+    node: Any = config
+    for part in above:
+        node = node.get(part) if isinstance(node, dict) else None
+    target = node.get("_target_") if above and isinstance(node, dict) else None
+    with suppress(Exception):  # of an import
+        return target is not None and name in signature(target).parameters
+    return False
+
+
+def _without(wrong: str) -> dict[str, Any]:
+    """The configuration without the wrong key."""
     rest = [word for word in sys.argv[1:] if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
     GlobalHydra.instance().clear()
     with hydra.initialize_config_module("gsa.configs", version_base="1.3"):
@@ -97,4 +113,4 @@ def _legal_keys(wrong: str) -> list[str]:
         except HydraException:  # a second mistake, or a sweep
             config = hydra.compose("train")
     plain: Any = OmegaConf.to_container(config)
-    return every_key(plain)
+    return plain

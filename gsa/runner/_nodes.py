@@ -13,15 +13,17 @@ __all__ = ["store_presets", "with_network"]
 def with_network(arguments: Sequence[str]) -> list[str]:
     """Arguments of the command line, of which data=<data> alone brings the network made for it, <data>_gsa.
 
-    As model= brings its data and its recipe. Hydra cannot say both: what one choice brings has to stand before it.
+    As model= brings its data and its recipe. Hydra cannot say both: what one choice brings has to stand before it. So
+    in a sweep over data, each network stands for its data.
     """
     chosen = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    network = f"{chosen.get('data')}_gsa"
+    networks = [f"{data.strip()}_gsa" for data in chosen.get("data", "").split(",")]
     named = "model" in chosen or any(key.startswith("experiment") for key in chosen)
-    if named or network not in kept("presets", _presets, "gsa.models"):
+    if named or not set(networks) <= kept("presets", _presets, "gsa.models").keys():
         return list(arguments)
-    place = arguments.index(f"data={chosen['data']}") + 1  # options may stand after it, which end the choices
-    return [*arguments[:place], f"model={network}", *arguments[place:]]
+    model, place = f"model={','.join(networks)}", arguments.index(f"data={chosen['data']}")
+    rest = arguments[place + 1 :]  # options may stand there, which end the choices
+    return [*arguments[:place], *(arguments[place : place + 1] if len(networks) == 1 else []), model, *rest]
 
 
 class _Shared(dict):
@@ -36,9 +38,11 @@ def store_presets() -> None:
 
     model=<name> stands for the network's keywords, its data and its recipe, unless others of these are chosen;
     experiment=<data>/<rest> for the same. The keywords are a choice of their own, model/keywords, which is composed
-    before the recipe, so that a recipe may set some of them.
+    before the recipe, so that a recipe may set some of them. model=own has none: its target is given.
     """
     store = ConfigStore.instance().store
+    store(group="model/keywords", name="own", node={"_target_": "???"}, package="model")
+    store(group="model", name="own", node={"defaults": [{"override /model/keywords": "own"}]}, package="_global_")
     for name, chosen in kept("presets", _presets, "gsa.models").items():
         data = chosen["data"]
         keywords = {"_target_": "gsa.create_model", "name": name, **chosen["keywords"]}

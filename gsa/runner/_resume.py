@@ -46,6 +46,7 @@ _OF_THE_PLACE = (
     "trainer.enable_progress_bar",
     "trainer.enable_model_summary",
     "trainer.log_every_n_steps",
+    "trainer.max_time",
     "trainer.profiler",
 )
 _OF_THE_TRAINING = (
@@ -66,6 +67,8 @@ _OF_THE_TRAINING = (
 def finished_report(config: DictConfig) -> dict[str, Any] | None:
     """The report of this very run, if ckpt_path=auto asks for it and it has ended before.
 
+    One that ended early, with another trainer.max_time than it has now, goes on.
+
     Raises:
         ConfigError: the folder holds a run with another configuration, or one whose place this would take.
     """
@@ -79,6 +82,8 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
         config.seed = begun.get("seed")
     if before is not None:
         _refuse_another_run(before, config, folder)
+        if report is not None and before["trainer"].get("max_time") != config.trainer.get("max_time"):
+            return report if report["epochs"] >= config.trainer.max_epochs else None
     return report
 
 

@@ -133,7 +133,8 @@ def _read_inputs(run: Run) -> None:
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
             checkpoint = read_checkpoint(run.config.ckpt_path)
-            refuse_other_network(checkpoint, run.config, getattr(run.network, "training_only", ()))
+            free = () if run.config.train else getattr(run.network, "training_only", ())
+            refuse_other_network(checkpoint, run.config, free)
             refuse_other_classes(checkpoint, run.config.ckpt_path, run.data.classes)
             if run.config.train:
                 refuse_other_training(checkpoint, run.config)

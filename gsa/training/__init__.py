@@ -10,7 +10,7 @@ from gsa.training._loss import TrainingLoss
 from gsa.training._moved_runs import MovedRuns
 from gsa.training._muon import Muon, muon
 from gsa.training._parameters import parameter_groups, sort_parameters
-from gsa.training._schedules import constant, steps, warmup_cosine
+from gsa.training._schedules import constant, schedule, steps, warmup_cosine
 from gsa.training._seeded_steps import SeededSteps
 from gsa.training._signals import SaveOnSignal, Stopped
 from gsa.training._strategy import ddp, warn_of_batch_norm
@@ -35,6 +35,7 @@ __all__ = [
     "ddp",
     "muon",
     "parameter_groups",
+    "schedule",
     "sort_parameters",
     "steps",
     "warmup_cosine",

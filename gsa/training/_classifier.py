@@ -19,6 +19,7 @@ from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
+from gsa.training._schedules import schedule
 from gsa.training.adapter import data_of, ends_epoch, fuses, in_mid_epoch, keep_patience, stay_stopped
 
 __all__ = ["Classifier"]
@@ -37,7 +38,8 @@ class Classifier(lightning.LightningModule):
         network: [B, C, H, W] → logits [B, num_classes].
         num_classes: number of classes.
         optimizer: parameters → optimizer; or network → optimizer, if its first argument is called network.
-        scheduler: (optimizer, number of steps) → schedule of the learning rate, advanced at every step.
+        scheduler: (optimizer, steps=number of steps) → schedule of the learning rate, advanced at every step; torch's
+            own are taken, too (`gsa.training.schedule`).
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
         loss: what is minimised; plain cross-entropy when None.
 
@@ -54,7 +56,7 @@ class Classifier(lightning.LightningModule):
         network: nn.Module,
         num_classes: int,
         optimizer: Callable[[Any], Optimizer],
-        scheduler: Callable[[Optimizer, int], LRScheduler],
+        scheduler: Callable[..., LRScheduler],
         config: dict[str, Any] | None = None,
         loss: TrainingLoss | None = None,
     ) -> None:
@@ -171,8 +173,8 @@ class Classifier(lightning.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self.new_optimizer(fused=fuses(self.trainer))
-        schedule = self.make_scheduler(optimizer, self._steps())
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        rates = schedule(self.make_scheduler, optimizer, self._steps())
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": rates, "interval": "step"}}
 
     def new_optimizer(self, network: nn.Module | None = None, fused: bool = True) -> Optimizer:
         """An optimizer of the network, or of a copy; positions (`sort_parameters`) without weight decay.

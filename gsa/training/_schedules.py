@@ -1,6 +1,7 @@
 """Schedules of the learning rate, step by step."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -10,10 +11,36 @@ from torch.optim.lr_scheduler import (
     LinearLR,
     LRScheduler,
     MultiStepLR,
+    ReduceLROnPlateau,
     SequentialLR,
 )
 
-__all__ = ["constant", "steps", "warmup_cosine"]
+__all__ = ["constant", "schedule", "steps", "warmup_cosine"]
+
+_LENGTH = ("steps", "total_steps", "T_max", "total_iters")  # what schedules call the number of steps
+
+
+def schedule(make: Callable[..., LRScheduler], optimizer: Optimizer, steps: int) -> LRScheduler:
+    """A schedule over a whole run: one of these, one of torch's, or one's own.
+
+    Args:
+        make: called with the optimizer, and with the number of steps if it takes that and has no other yet, as `steps`,
+            `total_steps`, `T_max` or `total_iters`.
+        optimizer: with its full rate.
+        steps: of the whole run.
+
+    Raises:
+        ValueError: a schedule that must be shown a metric.
+    """
+    told = getattr(make, "keywords", {})
+    length = [name for name in _LENGTH if name in inspect.signature(make).parameters and name not in told]
+    made = make(optimizer, **{name: steps for name in length[:1]})
+    if isinstance(made, ReduceLROnPlateau):
+        raise ValueError(
+            "a schedule is advanced at every step and shown no metric, but got ReduceLROnPlateau; expected one such as "
+            "gsa.training.warmup_cosine or torch.optim.lr_scheduler.OneCycleLR"
+        )
+    return made
 
 
 def warmup_cosine(optimizer: Optimizer, steps: int, warmup: float = 0.15) -> LRScheduler:

@@ -18,6 +18,8 @@ from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
 from tests.data.test_image_folder import write_pictures
 
+ORIENTATION = 274  # a tag of EXIF
+
 
 def noise(height, width, channels=(3,), seed=0):
     return numpy.random.default_rng(seed).integers(0, 256, (height, width, *channels), dtype=numpy.uint8)
@@ -51,6 +53,24 @@ def test_a_photograph_with_others_behind_it_is_a_jpeg(tmp_path):
         tmp_path / "a.jpg", "MPO", save_all=True, append_images=[Image.fromarray(noise(16, 16, seed=1))]
     )
     assert read_picture(tmp_path / "a.jpg", "RGB", 8).size == (8, 8)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
+def test_a_picture_is_upright_as_its_camera_has_noted(tmp_path, kind):
+    upright = numpy.zeros((32, 32), dtype=numpy.uint8)
+    upright[:8, 8:16], upright[:8, 16:] = 255, 120
+    stored = {  # orientation → what the camera writes
+        1: upright, 2: upright[:, ::-1], 3: numpy.rot90(upright, 2), 4: upright[::-1], 5: upright.T,
+        6: numpy.rot90(upright), 7: numpy.rot90(upright, 2).T, 8: numpy.rot90(upright, -1),
+    }  # fmt: skip
+    for orientation, pixels in stored.items():
+        exif = Image.Exif()
+        exif[ORIENTATION] = orientation
+        Image.fromarray(pixels.copy()).convert("RGB").save(tmp_path / "picture", kind, exif=exif, quality=95)
+        found = numpy.asarray(read_picture(tmp_path / "picture", "L", 32)).astype(int)
+        assert abs(found - upright).mean() < 3, orientation
+    Image.fromarray(upright).convert("RGB").save(tmp_path / "picture", "JPEG", exif=b"Exif\0\0damaged")
+    assert abs(numpy.asarray(read_picture(tmp_path / "picture", "L", 32)).astype(int) - upright).mean() < 3
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB"])

@@ -73,7 +73,10 @@ def test_a_list_stands_for_a_tuple(small):
 
 @pytest.mark.parametrize("wrong, message", [
     ("+trainer.callbacks=[]", r"trainer.callbacks is made by the run itself and cannot be set: say \+callbacks.mine"),
-    ("callbacks.best.filename='best-{epoch}'", "callbacks.best.filename must be best, by which it is looked for, but"),
+    ("callbacks.best.filename='best-{epoch}'", "callbacks.best.filename must be best, where it is looked for, but"),
+    ("callbacks.last.dirpath=/else", r"callbacks.last.dirpath must be /.*/run/checkpoints, where it is looked for"),
+    ("+callbacks.a={_target_:lightning.pytorch.callbacks.BatchSizeFinder}", "callbacks.a must leave data.batch_size"),
+    ("scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau ~scheduler.warmup", "shown no metric"),
     ("+trainer.plugins=[]", "trainer.plugins is made by the run itself and cannot be set$"),
     ("class_weights=rare", "class_weights must be balanced, or null, but got 'rare'"),
     ("mixup=-1", "mixup must be the α of a Beta distribution, or 0, but got -1"),

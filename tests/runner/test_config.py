@@ -54,7 +54,7 @@ def test_every_choice_of_every_group_can_be_built(configure, somewhere, group, c
 
 def test_no_group_is_forgotten():
     groups = {p.name for p in CONFIGS.iterdir() if p.is_dir() and p.name != "__pycache__"}
-    assert groups == {group for group, _ in ALONE} | {"experiment", "search"}
+    assert groups == {group for group, _ in ALONE} | {"experiment", "hydra", "search"}
     assert choices("trainer") == ["cpu", "ddp", "ddp_nodes", "default", "gpu"]
 
 
@@ -92,7 +92,7 @@ def test_every_experiment_can_be_built_with_both_recipes(configure, experiment):
 def test_the_choices_of_model_can_be_listed(configure):
     done = subprocess.run([sys.executable, str(ROOT / "train.py"), "--help"], capture_output=True, text=True)
     line = next(line for line in done.stdout.splitlines() if line.startswith("model:"))
-    assert set(line.removeprefix("model: ").split(", ")) == set(gsa.list_models())
+    assert set(line.removeprefix("model: ").split(", ")) == {*gsa.list_models(), "own"}
     assert "sweep" not in done.stdout.partition("== Config ==")[0]
 
 
@@ -244,6 +244,9 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
 
 @pytest.mark.parametrize("override, message", [
     ("typo=1", "unknown key 'typo' (the nearest is"),
+    ("trainer.max_time=00:00:01:00", "trainer.max_time is not in the configuration yet, but may be: write +trainer."),
+    ("experiment=null", "Config group override must be a string or a list. Got NoneType (a group is left out by"),
+    ("hydra.job.chdir=true", "hydra.job.chdir must be false, because paths of data and modules are relative to where"),
     ("+typo=1", "unknown key 'typo' (the nearest is"),
     ("model.neighborhood=7", "(the nearest is 'model.neighbourhood')"),
     ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),

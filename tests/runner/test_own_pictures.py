@@ -40,7 +40,7 @@ def test_a_folder_of_pictures_becomes_a_network_that_knows_them(tmp_path):
         ("-m seed=0,1 data=rotmnist --cfg job", "rotmnist_gsa"),
         ("data=imagefolder model=pcam_gsa", None),
         ("experiment=cifar10/z2m_sa data=imagefolder", None),
-        ("data=digits,rotmnist", None),
+        ("data=digits,own", None),
         ("seed=3", None),
     ],
 )
@@ -51,6 +51,13 @@ def test_data_alone_bring_the_network_that_is_made_for_them(arguments, brought):
     assert [one for one in after if one in before] == before
     if brought:  # options end the choices, so it stands among them
         assert after[after.index(f"model={brought}") - 1].startswith("data=")
+
+
+def test_in_a_sweep_over_data_their_networks_bring_them():
+    """Planted: a choice that has no network of its own, above."""
+    given = ["seed=0,1", "data=rotmnist, cifar10", "-m", "seed=0"]
+    assert with_network(given) == ["seed=0,1", "model=rotmnist_gsa,cifar10_gsa", "-m", "seed=0"]
+    assert with_network(["data=rotmnist,cifar10", "model=digits_gsa"]) == ["data=rotmnist,cifar10", "model=digits_gsa"]
 
 
 def test_the_recipe_for_own_pictures_averages_no_weights_and_has_steps_enough_for_a_hundred_pictures(configure):

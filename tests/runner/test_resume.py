@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import timer
 from omegaconf import OmegaConf
 
 import gsa
@@ -138,12 +140,28 @@ def test_a_run_takes_the_place_of_no_other(small, tmp_path, file):
         train(small("train=false", f"ckpt_path='{last}'", folder="tested"))
 
 
+def test_a_run_that_time_has_ended_goes_on_with_more_and_ends_as_one_that_had_it(small, tmp_path, monkeypatch, capsys):
+    """Every look at the clock takes a minute: at the end of an epoch, never within one."""
+    passed = iter(range(0, 10_000_000, 60))
+    monkeypatch.setattr(timer, "time", SimpleNamespace(monotonic=lambda: next(passed)))
+    limited = "ckpt_path=auto", "trainer.max_epochs=3", "trainer.limit_train_batches=9"
+    _, first = train(small(*limited, "+trainer.max_time=00:00:00:30"))
+    assert first["report"]["epochs"] == 1
+    assert train(small(*limited, "+trainer.max_time=00:00:00:30"))[1].keys() == {"report", "folder"}  # finished
+    _, last = train(small(*limited))
+    assert last["report"]["epochs"] == 3 and "going on from" in capsys.readouterr().out
+    assert train(small(*limited, "+trainer.max_time=00:00:00:30"))[1]["report"] == last["report"]  # was finished
+    _, whole = train(small(*limited, folder="whole"))
+    found, expected = (objects["network"].state_dict() for objects in (last, whole))
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
 REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as earlier versions have written it
 
 
 @pytest.mark.parametrize("changed", [
     "data.num_workers=1", "data.root=elsewhere", "objective=test/accuracy", "trainer.enable_progress_bar=true",
-    "logger=csv", "data.eval_batch_size=7",
+    "logger=csv", "data.eval_batch_size=7", "+trainer.max_time=null",
 ])  # fmt: skip
 def test_auto_goes_on_whatever_changes_neither_weights_nor_metrics(configure, tmp_path, changed):
     """Planted: a key that does change them."""

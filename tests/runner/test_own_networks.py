@@ -1,0 +1,69 @@
+"""Anybody's network is trained, resumed and tested like ours."""
+
+import pytest
+from torch import nn
+
+import gsa
+from gsa.runner import ConfigError, build, train
+from gsa.saved import read_checkpoint
+
+
+class Flat(nn.Module):
+    """Knows nothing of gsa."""
+
+    def __init__(self, in_channels, num_classes, width=4):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(in_channels, width, 3), nn.BatchNorm2d(width), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+            nn.Linear(width, num_classes),
+        )  # fmt: skip
+
+    def forward(self, images):
+        return self.layers(images)
+
+
+def no_channels(num_classes):
+    return nn.Flatten()
+
+
+@pytest.fixture
+def own(configure):
+    def of(*overrides, target=f"{__name__}.Flat", folder="run"):
+        return configure(
+            "model=own", f"model._target_={target}", "logger=none", "trainer.accelerator=cpu", "callbacks=quiet",
+            "report=false", "trainer.max_epochs=2", "trainer.limit_train_batches=4",
+            "scheduler=constant", *overrides, folder=folder,
+        )  # fmt: skip
+
+    return of
+
+
+def test_it_is_trained_gone_on_with_and_tested(own, tmp_path):
+    _, objects = train(own("+model.width=6"))
+    assert objects["report"]["epochs"] == 2 and objects["network"].layers[0].weight.shape == (6, 1, 3, 3)
+    checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    with pytest.raises(ValueError, match=r"width \(6 there, 7 here\)"):
+        train(own("+model.width=7", f"ckpt_path='{checkpoint}'", folder="other"))
+    _, after = train(own("+model.width=6", f"ckpt_path='{checkpoint}'", "trainer.max_epochs=3"))
+    assert after["report"]["epochs"] == 3
+    again = Flat(1, 10, 6)
+    weights = read_checkpoint(checkpoint)["state_dict"]
+    again.load_state_dict({k.removeprefix("network."): v for k, v in weights.items() if k.startswith("network.")})
+    with pytest.raises(ValueError, match="build it yourself"):
+        gsa.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("change, error, message", [
+    ({"target": f"{__name__}.no_channels"}, ConfigError, "unexpected keyword argument 'in_channels'"),
+    ({"target": f"{__name__}.Flatt"}, ConfigError, "cannot be imported"),
+    ({"target": "'???'"}, ConfigError, "model._target_ must be given"),
+])  # fmt: skip
+def test_what_is_no_network_is_refused(own, change, error, message):
+    with pytest.raises(error, match=message):
+        build(own(**change))
+
+
+def test_how_to_choose_it_is_said(configure):
+    """The keywords of a network of ours are still there."""
+    with pytest.raises(ConfigError, match=r"unknown key 'model.name'.*: model=own model._target_=.*Flat$"):
+        build(configure(f"model._target_={__name__}.Flat"))
