@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import gsa
 
@@ -20,3 +21,15 @@ def test_both_gradients_of_a_convolution_cost_what_it_costs_itself(parts):
         taken = [t if any(t is one for one in of) else t.detach() for t in (x, filters)]
         found = flop(lambda taken=taken: torch.conv2d(*taken, padding=1, groups=parts).sum().backward())
         assert found == times * itself
+
+
+@pytest.mark.parametrize("form, forward, backward", [("regular", 36, 92), ("summed", 64, 176)])
+def test_torch_counts_attention_by_our_formulas(form, forward, backward):
+    """Planted: its own counter, which knows no attention of ours."""
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, num_heads=3, head_dim=5, neighbourhood=1, form=form)
+    x = torch.rand(2, 2, 4, 6, 7)
+    with FlopCounterMode(display=False) as without:
+        layer(x).sum().backward()
+    with FlopCounterMode(display=False, custom_mapping=gsa.ops.flop_formulas()) as counter:
+        layer(x).sum().backward()
+    assert counter.get_total_flops() - without.get_total_flops() == 2 * 5 * 2 * 3 * 6 * 7 * (forward + backward)

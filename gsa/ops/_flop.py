@@ -1,0 +1,56 @@
+"""How much arithmetic attention needs, whatever evaluates it."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gsa.ops import _attend  # noqa: F401  # makes the ops
+
+__all__ = ["flop_formulas"]
+
+
+def flop_formulas() -> dict[Any, Any]:
+    """For torch's counter, which knows no other ops than its own: `FlopCounterMode(custom_mapping=flop_formulas())`.
+
+    Attention counts with the least number of products of vectors of length d, 2·d each, for every head and pair of a
+    pixel and a pixel that it sees:
+
+        regular: 2QM + Q forward, 5QM + 3Q backward        summed: 2QM + 2PQ forward, 6QM + 5PQ backward
+
+    of Q query, M key and P output poses. Attention by position alone consists of torch's own ops.
+
+    Returns:
+        Op → function of its arguments, which returns its number of multiplications and additions.
+    """
+    return {torch.ops.gsa.attend: _forward, torch.ops.gsa.attend_backward: _backward}
+
+
+def _forward(*call: Any, **others: Any) -> int:
+    return _of_call(call, {"regular": (2, 1), "summed": (2, 2)})
+
+
+def _backward(grad: Tensor, *call: Any, **others: Any) -> int:
+    return _of_call(call, {"regular": (5, 3), "summed": (6, 5)})
+
+
+# They are given tensors, not shapes.
+_forward._get_raw = _backward._get_raw = True  # type: ignore[attr-defined]
+
+
+def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int:
+    query, key, _, spatial, _, window, _, regular = call[:8]
+    batch, heads, queries, height, width, length = query.shape
+    keys, outputs = key.shape[2], 1 if regular else spatial.shape[0]
+    with_keys, with_offsets = products["regular" if regular else "summed"]
+    count = with_keys * queries * keys + with_offsets * outputs * queries
+    return 2 * length * batch * heads * _pairs(window, height, width) * count
+
+
+def _pairs(window: Tensor, height: int, width: int) -> int:
+    """Pairs of a pixel and a pixel that it sees."""
+    along = [
+        side - (torch.arange(extent) - extent // 2).abs()
+        for side, extent in zip((height, width), window.shape, strict=True)
+    ]
+    return int((torch.outer(*along) * window.cpu()).sum())
