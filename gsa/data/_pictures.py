@@ -184,15 +184,13 @@ class NormalisedPictures(Normalisation, Dataset):
         places = [key if isinstance(key, tuple) else (0, key) for key in keys]
         pictures, labels = self._read([index for _, index in places])
         if self.augmentation:
-            pictures = torch.stack([self._augmented(*one) for one in zip(pictures, places, strict=True)])
+            randoms = [numpy.random.default_rng((self.seed, *place)) for place in places]
+            pictures = augment(pictures, self.augmentation, randoms)
         return self.normalise(pictures), labels
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
         return self._read(list(range(min(count, len(self)))))
-
-    def _augmented(self, picture: Tensor, place: tuple[int, int]) -> Tensor:
-        return augment(picture, self.augmentation, numpy.random.default_rng((self.seed, *place)))
 
     def _read(self, indices: list[int]) -> tuple[Tensor, Tensor]:
         """Pictures [N, C, H, W] in [0, 1], and their labels."""

@@ -7,12 +7,16 @@ import pytest
 import torch
 import torchvision.transforms.v2
 
-from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._augmentation import AUGMENTATIONS, _stretch, augment
 from gsa.data._disturbed import cluttered, occluded
 
 
+def randoms(count):
+    return [numpy.random.default_rng(seed) for seed in range(count)]
+
+
 def changed(name, picture, count=200):
-    return torch.stack([augment(picture, [name], numpy.random.default_rng(seed)) for seed in range(count)])
+    return augment(picture.expand(count, -1, -1, -1), [name], randoms(count))
 
 
 def test_turns_are_by_all_angles_alike_and_flips_one_time_in_two():
@@ -43,12 +47,29 @@ def test_turns_keep_distances_in_pictures_that_are_not_square_and_stretches_chan
     assert 0.72 < factors.min() < 0.87 and 1.15 < factors.max() < 1.38
 
 
+def test_a_stretch_is_the_exponential_of_a_symmetric_matrix():
+    along, skew, across = numpy.random.default_rng(3).uniform(-0.15, 0.15, 3)
+    expected = torch.matrix_exp(torch.tensor([[along, skew], [skew, across]], dtype=torch.float64))
+    torch.testing.assert_close(torch.tensor(_stretch(numpy.random.default_rng(3)), dtype=torch.float64), expected)
+
+
+@pytest.mark.parametrize("side", [9, 32])
+def test_a_picture_is_changed_by_its_own_numbers_whatever_is_beside_it(side):
+    """Bit for bit, so that batches may be cut otherwise; planted: the numbers of another picture."""
+    pictures, names = torch.rand(7, 3, side, side), ["crops", "turns", "flips", "stretches", "randaugment"]
+    together = augment(pictures, names, randoms(7))
+    for index in range(7):
+        alone = augment(pictures[index : index + 1], names, randoms(7)[index : index + 1])
+        assert torch.equal(alone[0], together[index])
+    assert not torch.equal(augment(pictures[:1], names, randoms(7)[1:2])[0], together[0])
+
+
 def test_a_turn_and_a_stretch_are_one_step_that_blurs_less_than_a_bilinear_one(monkeypatch):
     steps, sample = [], torch.nn.functional.grid_sample
     monkeypatch.setattr(
         torch.nn.functional, "grid_sample", lambda *a, **options: steps.append(options["mode"]) or sample(*a, **options)
     )
-    augment(torch.rand(1, 9, 9), ["turns", "crops", "stretches"], numpy.random.default_rng(0))
+    augment(torch.rand(2, 1, 9, 9), ["turns", "crops", "stretches"], randoms(2))
     assert steps == ["bicubic"]
 
 
@@ -61,8 +82,8 @@ def test_crops_shift_rows_and_columns_by_up_to_an_eighth():
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_augmentations_leave_torchs_generator_alone(name):
-    picture, state = torch.rand(3, 8, 8), torch.get_rng_state()
-    augment(picture, [name], numpy.random.default_rng(0))
+    pictures, state = torch.rand(2, 3, 8, 8), torch.get_rng_state()
+    augment(pictures, [name], randoms(2))
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -72,7 +93,7 @@ def test_randaugment_is_bilinear(monkeypatch):
     monkeypatch.setattr(
         torchvision.transforms.v2, "RandAugment", lambda **options: seen.append(options) or theirs(**options)
     )
-    augment(torch.rand(3, 8, 8), ["randaugment"], numpy.random.default_rng(0))
+    augment(torch.rand(2, 3, 8, 8), ["randaugment"], randoms(2))
     assert seen == [{"interpolation": torchvision.transforms.v2.InterpolationMode.BILINEAR}]
 
 

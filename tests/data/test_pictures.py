@@ -45,8 +45,9 @@ def test_an_augmented_picture_is_a_function_of_seed_epoch_and_index(name):
 
 @pytest.mark.parametrize("size", [(7, 7), (6, 9)])
 def test_augmentations_keep_the_size(size):
-    picture = torch.rand(3, *size)
-    assert augment(picture, list(AUGMENTATIONS), numpy.random.default_rng(0)).shape == picture.shape
+    pictures = torch.rand(2, 3, *size)
+    randoms = [numpy.random.default_rng(seed) for seed in range(2)]
+    assert augment(pictures, list(AUGMENTATIONS), randoms).shape == pictures.shape
 
 
 def test_workers_change_nothing():
