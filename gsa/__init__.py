@@ -8,7 +8,8 @@ layer = gsa.nn.GroupSelfAttention(group, in_channels=16, out_channels=16)
 features = layer(lifting(images))                      # [B, 16, 4, H, W]
 print(gsa.symmetry.assert_equivariant(lifting, images, group))
 
-What stands in `__all__` is imported when it is asked for, so that commands answer without PyTorch.
+What stands in `__all__` is imported when it is asked for, so that commands answer without PyTorch; and so are data,
+runner, saved, training and viz, of which some need Lightning or Matplotlib.
 """
 
 from importlib import import_module
@@ -18,7 +19,12 @@ from gsa._version import VERSION
 from gsa._with_torch import register_op_with_torch
 
 if TYPE_CHECKING:
+    from gsa import data as data
     from gsa import encodings, groups, models, nn, ops, published, symmetry
+    from gsa import runner as runner
+    from gsa import saved as saved
+    from gsa import training as training
+    from gsa import viz as viz
     from gsa.groups import Group, group
     from gsa.models import create_model, list_models
     from gsa.saved import load
@@ -39,11 +45,12 @@ __all__ = [
     "symmetry",
 ]
 
+_ROOMS = ("data", "runner", "saved", "training", "viz")
 _HOMES = {"Group": "groups", "create_model": "models", "group": "groups", "list_models": "models", "load": "saved"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in (*__all__, "saved"):
+    if name not in (*__all__, *_ROOMS):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = import_module(f"gsa.{_HOMES.get(name, name)}")
     if name in _HOMES:
@@ -53,7 +60,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS})
 
 
 register_op_with_torch()

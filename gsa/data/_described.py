@@ -64,6 +64,17 @@ class DescribedData(lightning.LightningDataModule):
         """Names of the labels."""
         return [str(label) for label in range(self.num_classes)]
 
+    def _resumed_at(self) -> tuple[int, int]:
+        """Epoch, and training batches of it that have been seen: not 0, 0 in a resumed run.
+
+        Workers look ahead before Lightning tells the sampler its epoch, and Lightning leaves the skipping to us.
+        """
+        if self.trainer is None:
+            return 0, 0
+        loop: Any = self.trainer.fit_loop
+        seen = loop.epoch_loop.batch_progress.current.processed
+        return loop.epoch_progress.current.processed, seen if seen < self.batches_per_epoch() else 0
+
     def _batches(self) -> int:
         """Training batches of an epoch, all of them."""
         raise NotImplementedError

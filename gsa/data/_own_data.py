@@ -1,7 +1,7 @@
 """Anybody's LightningDataModule as data of a run."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -100,7 +100,7 @@ class OwnData(DescribedData):
         return self._sizes[part]
 
     def train_dataloader(self) -> Any:
-        return _Resumed(self._loader("train"), self.trainer, self.seed)
+        return _Resumed(self._loader("train"), self._resumed_at, self.seed)
 
     def val_dataloader(self) -> Any:
         return self._loader("val")
@@ -184,19 +184,15 @@ def _first(loader: Iterable[Any], count: int) -> tuple[Tensor, Tensor]:
 class _Resumed:
     """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen."""
 
-    def __init__(self, loader: Any, trainer: Any, seed: int) -> None:
-        self._loader, self._trainer, self._seed = loader, trainer, seed
+    def __init__(self, loader: Any, resumed_at: Callable[[], tuple[int, int]], seed: int) -> None:
+        self._loader, self._resumed_at, self._seed = loader, resumed_at, seed
         self.batch_size = getattr(loader, "batch_size", None)
 
     def __len__(self) -> int:
         return len(self._loader)
 
     def __iter__(self) -> Iterator[Any]:
-        seen, epoch = 0, 0
-        if self._trainer is not None:
-            loop = self._trainer.fit_loop
-            done, epoch = loop.epoch_loop.batch_progress.current.processed, loop.epoch_progress.current.processed
-            seen = done if done < self._trainer.num_training_batches else 0
+        epoch, seen = self._resumed_at()
         key = hashlib.sha256(f"{self._seed} {epoch}".encode()).digest()
         torch.manual_seed(int.from_bytes(key[:8], "big") >> 1)
         for number, batch in enumerate(self._loader):

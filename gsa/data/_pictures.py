@@ -101,10 +101,9 @@ class PictureDataModule(DescribedData):
                 f"batch_size is that of the whole run and must be divisible by its {world} processes, "
                 f"but got {self.batch_size}"
             )
-        place = self._place()
-        order = EpochOrder(
-            len(self.parts["train"]), self.seed, *place, self.batch_size, rank, world, self._rounds_per_epoch()
-        )
+        epoch, batches = self._resumed_at()
+        seen, rounds = batches * self.batch_size, self._rounds_per_epoch()
+        order = EpochOrder(len(self.parts["train"]), self.seed, epoch, seen, self.batch_size, rank, world, rounds)
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:
@@ -119,18 +118,6 @@ class PictureDataModule(DescribedData):
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
         return torch.bincount(torch.tensor(_labels(self.parts["train"].dataset)), minlength=self.num_classes)
-
-    def _place(self) -> tuple[int, int]:
-        """Epoch and pictures of it that have been seen: not 0, 0 in a resumed run.
-
-        Workers look ahead before Lightning tells the sampler its epoch, and Lightning leaves the skipping to us.
-        """
-        if self.trainer is None:
-            return 0, 0
-        loop: Any = self.trainer.fit_loop
-        batches = loop.epoch_loop.batch_progress.current.processed
-        seen = batches * self.batch_size if batches < self.batches_per_epoch() else 0
-        return loop.epoch_progress.current.processed, seen
 
     def _rounds_per_epoch(self) -> int:
         """How many times an epoch goes through the training pictures."""

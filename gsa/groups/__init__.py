@@ -2,7 +2,7 @@
 
 from gsa.groups._action import act_on_plane, is_on_grid, sample_bilinearly
 from gsa.groups._group import Element, Group
-from gsa.groups._planar import group, mirrored, rotations, z2
+from gsa.groups._planar import group
 
 __all__ = [
     "Element",
@@ -10,8 +10,5 @@ __all__ = [
     "act_on_plane",
     "group",
     "is_on_grid",
-    "mirrored",
-    "rotations",
     "sample_bilinearly",
-    "z2",
 ]

@@ -7,7 +7,7 @@ import torch
 
 from gsa.groups._group import Group
 
-__all__ = ["group", "mirrored", "rotations", "z2"]
+__all__ = ["group"]
 
 _NAME = re.compile(r"(Z2|R([1-9][0-9]*))(M?)")
 
@@ -39,18 +39,3 @@ def group(name: str | Group) -> Group:
 def _build(rotations: int, mirrored: bool) -> Group:
     with torch.device("cpu"), torch.inference_mode(False):  # whatever it is first asked for by: the group is kept
         return Group(rotations, mirrored)
-
-
-def z2() -> Group:
-    """The trivial point group: translations only."""
-    return group("Z2")
-
-
-def rotations(n: int) -> Group:
-    """The n rotations by multiples of 360°/n, n ≥ 2."""
-    return group(f"R{n}")
-
-
-def mirrored(base: Group) -> Group:
-    """The same rotations together with the left–right mirror."""
-    return base if base.mirrored else group(base.name + "M")

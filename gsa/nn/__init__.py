@@ -1,6 +1,6 @@
 """Equivariant layers, one a file."""
 
-from gsa.nn._attention import SelfAttention, record_attention
+from gsa.nn._attention import SelfAttention
 from gsa.nn._attentive_convolution import AttentiveConvolution, FeatureAttention
 from gsa.nn._block import AttentionBlock
 from gsa.nn._border import crop_border
@@ -13,6 +13,7 @@ from gsa.nn._plain_block import PlainBlock
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
 from gsa.nn._posed_attention import PosedAttention, replace_convolutions
+from gsa.nn._recording import record_attention
 
 __all__ = [
     "AttentionBlock",

@@ -1,7 +1,6 @@
 """What lifting and group self-attention share: projections, heads, encoding, the op."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +15,7 @@ from gsa.nn._border import crop_border, zeros_beyond
 from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear, pointwise
 
-__all__ = ["SelfAttention", "record_attention"]
+__all__ = ["SelfAttention"]
 
 _WIDEST = 7  # rows and columns of pixels that have kernels of their own
 
@@ -249,39 +248,3 @@ class SelfAttention(nn.Module):
             f", border={self.border}" if self.border != "hidden" else ""
         )
         return f"{self.group.name}, {self.in_channels} → {self.out_channels}, {heads}, {where}{form}{border}"
-
-
-@contextmanager
-def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect the attention maps of every layer while the network runs.
-
-        with record_attention(network) as maps:
-            network(images)
-
-    Yields:
-        A dictionary, filled by each forward pass: layer name → [B, heads, |H|, H, W, U, V] (detached). The maps are
-        written out in full; meant for a few pictures.
-    """
-    maps: dict[str, Tensor] = {}
-
-    def hook(name: str) -> Callable[[SelfAttention, tuple[Tensor, ...], dict[str, Tensor]], None]:
-        def record(layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
-            with torch.no_grad():
-                maps[name] = layer.attention(*inputs, **named)
-
-        return record
-
-    layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
-    handles = [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
-    try:
-        with _as_written(network):
-            yield maps
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _as_written(network: nn.Module) -> AbstractContextManager:
-    """Not as torch.compile has made it, which would not come by hooks that are new."""
-    compiled = any(m._compiled_call_impl or "_orig_mod" in m._modules for m in network.modules())
-    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()

@@ -17,7 +17,7 @@ from gsa.groups import Group, group
 from gsa.report._subject import Findings, Subject
 from gsa.symmetry import equivariance_error
 
-__all__ = ["class_names", "describe", "measured_group", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
+__all__ = ["describe", "measured_group", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
 _PACKAGES = ("torch", "lightning", "torchvision", "hydra-core")
@@ -73,13 +73,8 @@ def describe(
 def _by_class(confusion: Tensor, data: Any) -> dict[str, float | None]:
     """The share of each class that was found; None of a class that was not in the test."""
     counts = confusion.sum(1).tolist()
-    found = zip(class_names(data), confusion.diagonal().tolist(), counts, strict=True)
+    found = zip(data.classes, confusion.diagonal().tolist(), counts, strict=True)
     return {name: right / count if count else None for name, right, count in found}
-
-
-def class_names(data: Any) -> list[str]:
-    """Names of the classes of a data module, their numbers where it has none."""
-    return list(getattr(data, "classes", None) or map(str, range(data.num_classes)))
 
 
 def symmetry_of(run: Subject) -> dict[str, dict]:

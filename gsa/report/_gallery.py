@@ -13,7 +13,7 @@ from torch import Tensor
 from gsa import viz
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
-from gsa.report._description import class_names, measured_group
+from gsa.report._description import measured_group
 from gsa.report._subject import Findings, Subject
 
 __all__ = ["GALLERY", "draw_gallery"]
@@ -60,7 +60,7 @@ def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) ->
     if report["history"]:
         figures["learning"] = lambda: viz.draw_learning(report["history"])
     if findings is not None:
-        figures["confusion"] = lambda: viz.draw_confusion(findings.confusion, class_names(run.data))
+        figures["confusion"] = lambda: viz.draw_confusion(findings.confusion, run.data.classes)
         if findings.mistakes:
             figures["mistakes"] = lambda: _draw_mistakes(findings, run)
     lifting = next((module for module in run.network.modules() if isinstance(module, LiftingSelfAttention)), None)
@@ -100,7 +100,7 @@ def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
 
 def _draw_mistakes(findings: Findings, run: Subject) -> Any:
     """The pictures of the test that were taken for another class with the most confidence."""
-    names = class_names(run.data)
+    names = run.data.classes
     pictures = run.data.parts["test"].as_read(torch.stack([one.picture for one in findings.mistakes]))
     taken = "{}, taken for\n{} ({:.0f} %)".format
     captions = [taken(names[one.label], names[one.predicted], 100 * one.confidence) for one in findings.mistakes]

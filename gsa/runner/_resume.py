@@ -1,7 +1,7 @@
 """What a run finds of itself when it begins, and whether it may go on from there."""
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from gsa.report import read_report
 from gsa.runner._config_file import read_config
 from gsa.runner._keys import flat
 from gsa.runner._older import as_meant, network_as_meant
+from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_PLACE, differing_keys, is_below
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
 
@@ -27,28 +28,6 @@ __all__ = [
 ]
 
 _FOLDERS = "hydra.run.dir, or hydra.sweep.dir for a sweep"
-# Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
-_OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size")
-_OF_THE_PLACE = (
-    *_OF_THE_MACHINE,
-    "output_dir",
-    "ckpt_path",
-    "logger",
-    "callbacks.last",
-    "callbacks.learning_rate",
-    "callbacks.progress",
-    *(f"callbacks.best.{key}" for key in ("dirpath", "enable_version_counter", "filename", "save_on_train_epoch_end")),
-    "report",
-    "objective",
-    "tags",
-    "paths",
-    "trainer.default_root_dir",
-    "trainer.enable_progress_bar",
-    "trainer.enable_model_summary",
-    "trainer.log_every_n_steps",
-    "trainer.max_time",
-    "trainer.profiler",
-)
 _OF_THE_TRAINING = (
     "data",
     "optimizer",
@@ -168,8 +147,8 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     before, now = flat(there), flat(here)
     differing = [
         f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
-        for key in _differing(there, here)
-        if _is_below(key, _OF_THE_TRAINING) and not _is_below(key, _OF_THE_MACHINE)
+        for key in differing_keys(there, here)
+        if is_below(key, _OF_THE_TRAINING) and not is_below(key, OF_THE_MACHINE)
     ]
     if differing:
         raise ValueError(
@@ -240,20 +219,10 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
 
 def _of_another_run(before: dict[str, Any], config: DictConfig) -> list[str]:
     """Keys that make another run of it."""
-    differing = _differing(as_meant(before), as_meant(_plain(config)))
-    return [key for key in differing if not _is_below(key, _OF_THE_PLACE)]
+    differing = differing_keys(as_meant(before), as_meant(_plain(config)))
+    return [key for key in differing if not is_below(key, OF_THE_PLACE)]
 
 
 def _plain(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
     plain: Any = OmegaConf.to_container(config, resolve=resolve)
     return plain
-
-
-def _differing(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """Dotted keys whose values are not the same, or that only one has."""
-    there, here = flat(there), flat(here)
-    return sorted(key for key in there | here if there.get(key, ...) != here.get(key, ...))
-
-
-def _is_below(key: str, parts: Sequence[str]) -> bool:
-    return any(key == part or key.startswith(f"{part}.") for part in parts)

@@ -17,20 +17,20 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._config_file import read_config
+from gsa.runner._keys import flat
+from gsa.runner._same_run import OF_THE_PLACE, is_below
 
 __all__ = ["complete_wandb", "keep_wandb_ids", "wandb_is_out_of_reach"]
 
-_NOT_OF_THE_EXPERIMENT = (
-    *("seed", "output_dir", "ckpt_path", "logger", "callbacks", "report", "train", "test", "tags", "paths"),
-)
+_NOT_OF_THE_EXPERIMENT = (*OF_THE_PLACE, "seed", "data.seed", "callbacks", "train", "test")
 
 
 def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfig:
     """Fill in what the configuration leaves open.
 
-    The name has the network and the seed; the group is one for all seeds of an experiment; the job type says whether
-    it trains; tags are the data, the group H, and those of the
-    configuration; a run that is resumed goes on under its id.
+    The name has the network and the seed; the group is one for all seeds of an experiment, in whatever folder; the job
+    type says whether it trains; tags are the data, the group H, and those of the configuration; a run that is resumed
+    goes on under its id.
 
     Args:
         node: of a logger; others than wandb's are returned as they are.
@@ -42,8 +42,7 @@ def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfi
     node = node.copy()
     model = config.model.get("name") or config.model._target_.rsplit(".", 1)[-1]
     plain: Any = OmegaConf.to_container(config, resolve=True)
-    experiment = {key: value for key, value in plain.items() if key not in _NOT_OF_THE_EXPERIMENT}
-    experiment["data"] = {key: value for key, value in experiment["data"].items() if key != "seed"}
+    experiment = {key: value for key, value in flat(plain).items() if not is_below(key, _NOT_OF_THE_EXPERIMENT)}
     digest = hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()[:6]
     found = {
         "name": f"{model}-seed{config.seed}",

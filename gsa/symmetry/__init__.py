@@ -1,6 +1,8 @@
 """Measure symmetry, then assert it; takes any callable."""
 
-from gsa.symmetry import statements
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gsa.symmetry._action import Action, GroupAction
 from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
 from gsa.symmetry._gradients import gradient_errors
@@ -10,6 +12,9 @@ from gsa.symmetry._norm import relative_error
 from gsa.symmetry._permutations import FeaturePermutations, TokenPermutations
 from gsa.symmetry._report import LayerReport
 from gsa.symmetry._shifts import Shifts
+
+if TYPE_CHECKING:
+    from gsa.symmetry import statements
 
 __all__ = [
     "TOLERANCES",
@@ -29,3 +34,10 @@ __all__ = [
     "statements",
     "translation_error",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`statements` are of layers, which what judges them does not know."""
+    if name != "statements":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("gsa.symmetry.statements")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.groups import Group
-from gsa.symmetry._action import Action, GroupAction, action
+from gsa.symmetry._action import Action, action
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
 from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
 
@@ -65,17 +65,6 @@ class LayerReport:
             return replace(report, given=errors_given_to(module, x, symmetry, within(report.first_broken[0])))
         report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
         return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
-
-    @property
-    def group(self) -> Group:
-        """Of turns and mirrors, their group.
-
-        Raises:
-            AttributeError: another symmetry.
-        """
-        if not isinstance(self.symmetry, GroupAction):
-            raise AttributeError(f"{self.symmetry.name} are not the elements of a group of turns")
-        return self.symmetry.group
 
     @property
     def backward(self) -> bool:

@@ -137,14 +137,14 @@ def test_a_logger_that_cannot_begin_is_refused_before_training(small, monkeypatc
         train(small("logger=wandb", "logger.wandb.offline=false"))
 
 
-def settings(small, *overrides):
-    config = small("logger=wandb", *overrides)
+def settings(small, *overrides, folder="run"):
+    config = small("logger=wandb", *overrides, folder=folder)
     return complete_wandb(config.logger.wandb, config, "digits")
 
 
 def test_seeds_share_a_group_and_other_experiments_do_not(small, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
-    first, second = settings(small, "seed=0"), settings(small, "seed=1")
+    first, second = settings(small, "seed=0"), settings(small, "seed=1", "objective=test/accuracy", folder="b")
     assert first.group == second.group and first.name != second.name and first.offline
     assert settings(small, "optimizer.lr=0.1").group != first.group
     assert settings(small, "logger.wandb.group=mine").group == "mine"

@@ -1,0 +1,42 @@
+"""Which keys of a configuration make it another run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gsa.runner._keys import flat
+
+__all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "differing_keys", "is_below"]
+
+# Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
+OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size")
+OF_THE_PLACE = (
+    *OF_THE_MACHINE,
+    "output_dir",
+    "ckpt_path",
+    "logger",
+    "callbacks.last",
+    "callbacks.learning_rate",
+    "callbacks.progress",
+    *(f"callbacks.best.{key}" for key in ("dirpath", "enable_version_counter", "filename", "save_on_train_epoch_end")),
+    "report",
+    "objective",
+    "tags",
+    "paths",
+    "trainer.default_root_dir",
+    "trainer.enable_progress_bar",
+    "trainer.enable_model_summary",
+    "trainer.log_every_n_steps",
+    "trainer.max_time",
+    "trainer.profiler",
+)
+
+
+def differing_keys(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """Dotted keys whose values are not the same, or that only one has."""
+    there, here = flat(there), flat(here)
+    return sorted(key for key in there | here if there.get(key, ...) != here.get(key, ...))
+
+
+def is_below(key: str, parts: Sequence[str]) -> bool:
+    """Whether a dotted key is one of these, or stands below one."""
+    return any(key == part or key.startswith(f"{part}.") for part in parts)
