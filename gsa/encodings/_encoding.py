@@ -156,7 +156,7 @@ class Encoding(WithTables):
         """Forget where heads start: all at the centre; only if `places_heads`."""
         raise NotImplementedError
 
-    def _acted(self, offsets: Tensor) -> Tensor:
+    def acted(self, offsets: Tensor) -> Tensor:
         """h⁻¹u for every pose h and every offset u: [..., 2] -> [|H|, ..., 2]."""
         turned = offsets.reshape(-1, 2) @ self.inverse_matrices.to(offsets).mT
         return turned.view(-1, *offsets.shape)
@@ -165,7 +165,7 @@ class Encoding(WithTables):
         """ω·h⁻¹i for every pixel i, [f, 2] -> [|H|, H, W, f]; float32 at least, as halves lose turns off the centre."""
         precise = frequencies.to(torch.promote_types(frequencies.dtype, torch.float32))
         with without_autocast(frequencies.device):
-            return self._acted(neighbourhood.positions(height, width, like=precise)) @ precise.T
+            return self.acted(neighbourhood.positions(height, width, like=precise)) @ precise.T
 
     def extra_repr(self) -> str:
         return f"{self.group.name}, head_dim={self.head_dim}"

@@ -33,7 +33,7 @@ class FourierEncoding(AdditiveEncoding):
         self.mix = nn.Parameter(torch.randn(head_dim, 2 * frequencies) * frequencies**-0.5)
 
     def spatial(self, offsets: Tensor) -> Tensor:
-        phase = self._acted(offsets).to(self.frequencies.dtype) @ self.frequencies.T
+        phase = self.acted(offsets).to(self.frequencies.dtype) @ self.frequencies.T
         return torch.cat((phase.cos(), phase.sin()), dim=-1) @ self.mix.T
 
     def products(

@@ -50,7 +50,7 @@ class FunctionalEncoding(AdditiveEncoding):
     def spatial(self, offsets: Tensor) -> Tensor:
         first = self.row[0]  # `parameters()` of a replica of nn.DataParallel has none
         assert isinstance(first, nn.Linear)
-        x, y = self._acted(offsets).to(first.weight.dtype).split(1, dim=-1)
+        x, y = self.acted(offsets).to(first.weight.dtype).split(1, dim=-1)
         encoded = torch.cat((self.row(y), self.column(x)), dim=-1)
         return nn.functional.pad(encoded, (0, self.head_dim - encoded.shape[-1]))
 

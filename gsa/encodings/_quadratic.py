@@ -113,7 +113,7 @@ class QuadraticEncoding(Encoding):
         precise = torch.promote_types(self.offset.dtype, torch.float32)  # the sums cancel
         with without_autocast(self.offset.device):
             like = self.inverse_matrices.to(self.offset.device)
-            offsets = self._acted(neighbourhood.pixels(height, width, like)).to(precise)
+            offsets = self.acted(neighbourhood.pixels(height, width, like)).to(precise)
             distance = offsets - self.offset.to(precise).view(-1, 1, 1, 1, 2)  # [E, |H|, U, V, 2]
             spatial = -self.sharpness.to(precise).view(-1, 1, 1, 1) * distance.square().sum(-1)
             if not self.preference.numel():  # one key pose; an empty sum gives it a gradient, which DDP waits for
@@ -143,7 +143,7 @@ class QuadraticEncoding(Encoding):
     def _places(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         """ρ_x = (2u, −|u|²) at u = h⁻¹(j − i) in pixels: [|H|, U, V, 3]."""
         like = self.inverse_matrices.to(self.offset.device)
-        offsets = self._acted(neighbourhood.pixels(height, width, like))
+        offsets = self.acted(neighbourhood.pixels(height, width, like))
         return torch.cat((2 * offsets, -offsets.square().sum(-1, keepdim=True)), dim=-1)
 
     def _poses(self, query_poses: int) -> Tensor:

@@ -60,5 +60,5 @@ class TableEncoding(AdditiveEncoding):
         if offsets.shape[0] != self.side:
             raise ValueError(f"the table lists {self.side}×{self.side} offsets, but got {list(offsets.shape[:2])}")
         half = (self.side - 1) / 2
-        x, y = (self._acted(offsets) * max(half, 1)).unbind(-1)
+        x, y = (self.acted(offsets) * max(half, 1)).unbind(-1)
         return self.table[(half - y).round().long(), (half + x).round().long()]

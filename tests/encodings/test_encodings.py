@@ -104,7 +104,7 @@ def test_position_matters(kind, form):
 class UnactedTable(TableEncoding):
     """A table that poses do not act upon."""
 
-    def _acted(self, offsets):
+    def acted(self, offsets):
         return offsets.expand(self.group.order, *offsets.shape)
 
 
@@ -124,7 +124,7 @@ class KeysTurnedByTheirOwnPose(RotaryEncoding):
 
         height, width = query.shape[-3:-1]
         positions = neighbourhood.positions(height, width, like=self.inverse_matrices)
-        phase = self._acted(positions) @ self.frequencies.T
+        phase = self.acted(positions) @ self.frequencies.T
         spatial = query.new_zeros(self.group.order, *neighbourhood.extent(height, width), self.head_dim)
         pose = self.pose_vectors[self.relative_pose]
         return Encoded(_turn(query, phase), _turn(key, phase), value, spatial, pose)

@@ -164,7 +164,7 @@ def test_poses_and_translations(group, heads, positional):
 
 def test_offsets_that_poses_do_not_act_upon_are_noticed(monkeypatch):
     made = layer("regular", 4, 4)
-    monkeypatch.setattr(made.encoding, "_acted", lambda offsets: offsets.expand(4, *offsets.shape))
+    monkeypatch.setattr(made.encoding, "acted", lambda offsets: offsets.expand(4, *offsets.shape))
     assert max(equivariance_error(made, picture("regular", height=8), gsa.group("R4")).values()) > 1e-2
 
 
