@@ -1,4 +1,4 @@
-"""Arguments of layers and networks that are out of their range are refused in the same words: the rule, what was given."""
+"""Arguments of layers and networks out of their range are refused in the same words: the rule and what was given."""
 
 from typing import Any
 

@@ -17,6 +17,7 @@ PAGES = {path: path.read_text() for path in sorted([*ROOT.glob("*.md"), *(ROOT /
 PYTHON = {path: re.findall(r"```python\n(.*?)```", text, re.S) for path, text in PAGES.items()}
 
 
+@pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore:.*LeafSpec")  # of Lightning, in training.md
 @pytest.mark.parametrize("path", [path for path in PYTHON if PYTHON[path]], ids=lambda path: path.name)
 def test_python_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

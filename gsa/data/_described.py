@@ -73,7 +73,8 @@ class DescribedData(lightning.LightningDataModule):
             return 0, 0
         loop: Any = self.trainer.fit_loop
         seen = loop.epoch_loop.batch_progress.current.processed
-        return loop.epoch_progress.current.processed, seen if seen < self.batches_per_epoch() else 0
+        goes_on = loop.restarting and seen < self.batches_per_epoch()  # else Lightning counts from 0
+        return loop.epoch_progress.current.processed, seen if goes_on else 0
 
     def _batches(self) -> int:
         """Training batches of an epoch, all of them."""

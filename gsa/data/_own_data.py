@@ -111,8 +111,20 @@ class OwnData(DescribedData):
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         return self.inner.on_before_batch_transfer(batch, dataloader_idx)
 
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        return self.inner.transfer_batch_to_device(batch, device, dataloader_idx)
+
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         return self.inner.on_after_batch_transfer(batch, dataloader_idx)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.inner.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.inner.load_state_dict(state_dict)
+
+    def teardown(self, stage: str) -> None:
+        self.inner.teardown(stage)
 
     @property
     def classes(self) -> Sequence[str]:

@@ -29,7 +29,9 @@ class PictureDataModule(DescribedData):
     """Labelled pictures in three parts, "train", "val" and "test".
 
     Subclasses say what the pictures are: the attributes below, and `load`. Everything random is a function of
-    (seed, epoch, index): batches do not depend on workers, on what ran before, or on where a run was resumed.
+    (seed, epoch, index): batches do not depend on workers, on what ran before, or on where a run was resumed. A trainer
+    tells the epoch; without one, `loader.sampler.set_epoch(n)` does. Several processes need a trainer with
+    use_distributed_sampler=False, as each takes its share of every batch itself.
 
     Attributes:
         name, source, num_classes, in_channels, image_size, mean, std: as in `DescribedData`.
@@ -95,6 +97,7 @@ class PictureDataModule(DescribedData):
             self.parts[part] = NormalisedPictures(dataset, self.mean, self.std, augmentation, self.seed)
 
     def train_dataloader(self) -> DataLoader:
+        self.setup()
         rank, world = self._rank()
         if self.batch_size % world:
             raise ValueError(
@@ -112,6 +115,9 @@ class PictureDataModule(DescribedData):
     def test_dataloader(self) -> DataLoader:
         return self._share_of("test")
 
+    def predict_dataloader(self) -> DataLoader:
+        return self._share_of("test")
+
     def _batches(self) -> int:
         return len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
 
@@ -126,10 +132,19 @@ class PictureDataModule(DescribedData):
 
     def _rank(self) -> tuple[int, int]:
         """Which of how many processes this is."""
-        return (0, 1) if self.trainer is None else (self.trainer.global_rank, self.trainer.world_size)
+        if self.trainer is None:
+            return 0, 1
+        connector = getattr(self.trainer, "_accelerator_connector", None)
+        if self.trainer.world_size > 1 and getattr(connector, "use_distributed_sampler", False):
+            raise ValueError(
+                "each process takes its share of every batch already, and would get a share of that only: expected "
+                "Trainer(use_distributed_sampler=False), but got True, Lightning's default"
+            )
+        return self.trainer.global_rank, self.trainer.world_size
 
     def _share_of(self, part: str) -> DataLoader:
         """Every picture in one of the processes, and in one only."""
+        self.setup()
         rank, world = self._rank()
         batch_size = max(self.eval_batch_size // world, 1)
         return self._loader(part, batch_size=batch_size, sampler=range(rank, len(self.parts[part]), world))

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import pickle
+import re
 import shutil
 import warnings
 import zipfile
@@ -24,6 +25,7 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     """Write beside the target with a digest, look at what is on the disk, then rename: all of it or nothing.
 
     Raises:
+        ValueError: something that `read_checkpoint` would refuse.
         OSError: what the disk says, with the bytes that were needed and those that are free.
     """
     path = Path(path)
@@ -31,6 +33,13 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     stream = io.BytesIO()
     torch.save(checkpoint | {"gsa_version": VERSION}, stream)
     content = stream.getvalue()
+    try:
+        _plain(content, "cpu")
+    except pickle.UnpicklingError as error:
+        raise ValueError(
+            f"{path} would hold more than tensors and plain values, {_foreign(error)}, and could not be read again; "
+            "give hyperparameters and the states of callbacks as numbers, texts, lists and dictionaries"
+        ) from error
     content += _MARK + hashlib.sha256(content).hexdigest().encode()
     try:
         write_whole(path, content)
@@ -56,9 +65,7 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[
     content = _verified(path)
     try:
         _refuse_expanding(content)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Detected pickle protocol")  # not ours, and refused right below
-            checkpoint = torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
+        checkpoint = _plain(content, map_location)
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} holds more than tensors and plain values and was not loaded, because that could run code: "
@@ -81,6 +88,20 @@ def newest_checkpoint(folder: str | os.PathLike) -> tuple[Path | None, list[str]
         except ValueError as error:
             damaged.append(str(error))
     return (max(found)[-1] if found else None), damaged
+
+
+def _foreign(error: pickle.UnpicklingError) -> str:
+    """What torch has met, in its many lines."""
+    met = re.search(r"GLOBAL ([\w.]+)", str(error))
+    return f"such as {met[1]}" if met else one_line(error)
+
+
+def _plain(content: bytes, map_location: Any) -> Any:
+    """Tensors and plain values, or an error; what torch warns of before, that error says."""
+    with warnings.catch_warnings():
+        for message in ("Detected pickle protocol", "Validating sparse tensor invariants"):
+            warnings.filterwarnings("ignore", message)
+        return torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
 
 
 def _verified(path: str | os.PathLike) -> bytes:

@@ -20,7 +20,7 @@ from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
 from gsa.training._schedules import schedule
-from gsa.training.adapter import data_of, ends_epoch, fuses, in_mid_epoch, keep_patience, stay_stopped
+from gsa.training.adapter import accumulated, data_of, ends_epoch, fuses, in_mid_epoch, keep_patience, stay_stopped
 
 __all__ = ["Classifier"]
 
@@ -33,6 +33,9 @@ class Classifier(lightning.LightningModule):
 
     Of two classes it logs val/auroc and test/auroc, too: the share of pairs, one picture of each class, in which that
     of class 1 gets the higher probability of it.
+
+    It trains on loaders of pictures [B, C, H, W] and labels [B]. A data module of ours, or `gsa.data.completed` of
+    another, also lets a run go on in mid-epoch, counts classes, and has checkpoints say what the pictures are.
 
     Args:
         network: [B, C, H, W] → logits [B, num_classes].
@@ -79,7 +82,13 @@ class Classifier(lightning.LightningModule):
 
     def on_fit_start(self) -> None:
         if self.training_loss.balanced:
-            self.training_loss.count(data_of(self.trainer).class_counts())
+            data = data_of(self.trainer)
+            if not hasattr(data, "class_counts"):
+                raise ValueError(
+                    "weights of classes need data that are counted, such as gsa.data.completed(your_data, seed), "
+                    f"but got {type(data).__name__}"
+                )
+            self.training_loss.count(data.class_counts())
 
     def on_train_start(self) -> None:
         stay_stopped(self.trainer)
@@ -87,16 +96,20 @@ class Classifier(lightning.LightningModule):
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         return self._step("train", batch)
 
-    def validation_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
-        self._step("val", batch)
+    def validation_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
+        self._step("val", batch, dataloader_idx)
 
-    def test_step(self, batch: tuple[Tensor, Tensor], index: int) -> None:
-        self._step("test", batch)
+    def test_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
+        self._step("test", batch, dataloader_idx)
+
+    def predict_step(self, batch: Any, index: int) -> Tensor:
+        return self(batch[0] if isinstance(batch, list | tuple) else batch)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With what the network needs to be used: how pictures are normalised, and what the classes are called."""
         data = data_of(self.trainer)
-        checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
+        if hasattr(data, "picture_format"):
+            checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
         self._count("train")
         if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
             checkpoint["train_metrics"] = {
@@ -106,6 +119,8 @@ class Classifier(lightning.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
+        if self._trainer is None:  # `load_from_checkpoint`
+            return
         keep_patience(self.trainer, checkpoint)
         for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
             metric = self._train_metrics()[name]
@@ -118,7 +133,9 @@ class Classifier(lightning.LightningModule):
     def on_test_epoch_end(self) -> None:
         self.findings = self.examination.result()
 
-    def _step(self, part: str, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def _step(self, part: str, batch: tuple[Tensor, Tensor], loader: int = 0) -> Tensor:
+        if loader:
+            raise ValueError(f"weights are judged on one loader, but {part} has several: join their data")
         self.part = part
         images, labels = batch
         if part == "train":
@@ -186,12 +203,20 @@ class Classifier(lightning.LightningModule):
         first = next(iter(inspect.signature(make).parameters), None)
         return make(network if first == "network" else parameter_groups(network))
 
-    def _steps(self) -> int:
-        """Optimizer steps of the whole run.
+    def _steps(self) -> int | None:
+        """Optimizer steps of the whole run; None where neither epochs nor steps are limited.
 
-        Not `trainer.estimated_stepping_batches`: that would start to load before a resumed run knows its epoch.
+        Of our data not `trainer.estimated_stepping_batches`: that would start to load before a resumed run knows its
+        epoch.
         """
-        trainer = self.trainer
-        batches = data_of(trainer).batches_per_epoch()
-        steps = math.ceil(batches / trainer.accumulate_grad_batches) * trainer.max_epochs
-        return steps if trainer.max_steps < 0 else min(steps, trainer.max_steps)
+        trainer, limits = self.trainer, []
+        if trainer.max_steps >= 0:
+            limits.append(trainer.max_steps)
+        if trainer.max_epochs is not None and trainer.max_epochs >= 0:
+            if hasattr(data := data_of(trainer), "batches_per_epoch"):
+                batches = data.batches_per_epoch()
+                together = (accumulated(trainer, epoch) for epoch in range(trainer.max_epochs))
+                limits.append(sum(math.ceil(batches / count) for count in together))
+            else:
+                limits.append(int(trainer.estimated_stepping_batches))
+        return min(limits, default=None)

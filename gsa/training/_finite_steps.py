@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import lightning
@@ -48,6 +49,7 @@ class FiniteSteps(Callback):
         self._parameters: list[nn.Parameter] = []
         self._running: list[Tensor] = []
         self._before: list[Tensor] = []
+        self._never: set[str] = set()  # finite, such as the −∞ of a mask
         # Bad steps in a row, now and at the most since they were looked at, on the device; and which were not yet.
         self._in_a_row = self._most = torch.zeros(())
         self._unseen: list[int] = []
@@ -57,6 +59,7 @@ class FiniteSteps(Callback):
         running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
         self._running = [statistic for statistic in running if statistic is not None]
         self._parameters = list(module.parameters())
+        self._never = {name for name, value in module.state_dict().items() if first_not_finite({name: value})}
         self._in_a_row = self._most = torch.zeros((), device=module.device)
 
     def on_train_batch_start(
@@ -104,7 +107,7 @@ class FiniteSteps(Callback):
             return
         last = f"step {steps[-1]}" if len(steps) == 1 else f"one of the steps {steps[0]} to {steps[-1]}"
         bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
-        network: Any = module.network
+        network: Any = getattr(module, "network", module)
         what = self._first_bad(network) or f"the gradient of {next(bad, 'all parameters together')}"
         raise NotFinite(
             f"{self.patience} steps in a row were not finite, the last being {last} of epoch "
@@ -115,15 +118,23 @@ class FiniteSteps(Callback):
         self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """What is not finite is not saved: batch norms and averages can overflow where losses do not."""
-        _refuse_not_finite(checkpoint["state_dict"], trainer)
+        self._refuse_not_finite(checkpoint["state_dict"], trainer)
 
     def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for optimizer in filter(leaves_steps_out, trainer.optimizers):
             optimizer.found_inf = None  # type: ignore[attr-defined]
-        _refuse_not_finite(module.state_dict(), trainer)
+        self._refuse_not_finite(module.state_dict(), trainer)
+
+    def _refuse_not_finite(self, state: dict[str, Any], trainer: lightning.Trainer) -> None:
+        name = first_not_finite({name: value for name, value in state.items() if name not in self._never})
+        if name is not None:
+            raise NotFinite(
+                f"{name} is not finite after step {trainer.global_step} of epoch {trainer.current_epoch}; checkpoints "
+                f"are those of before. {_REMEDY}"
+            )
 
     def _first_bad(self, network: nn.Module) -> str | None:
-        """The first module in the order of the forward pass whose output is not finite."""
+        """The first module in the order of the forward pass whose output is not finite, where that can be seen."""
         bad: list[str] = []
 
         def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
@@ -135,20 +146,12 @@ class FiniteSteps(Callback):
 
         hooks = [module.register_forward_hook(note(name)) for name, module in network.named_modules()]
         try:
-            with torch.no_grad():
+            with torch.no_grad(), suppress(Exception):  # of a module of somebody's, which takes its batches otherwise
                 network(self._batch[0])
         finally:
             for hook in hooks:
                 hook.remove()
         return bad[0] if bad else None
-
-
-def _refuse_not_finite(state: dict[str, Any], trainer: lightning.Trainer) -> None:
-    if (name := first_not_finite(state)) is not None:
-        raise NotFinite(
-            f"{name} is not finite after step {trainer.global_step} of epoch {trainer.current_epoch}; checkpoints are "
-            f"those of before. {_REMEDY}"
-        )
 
 
 def _is_finite(x: Tensor) -> bool:

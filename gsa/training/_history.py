@@ -12,6 +12,8 @@ __all__ = ["History"]
 class History(Callback):
     """One row of metrics and seconds an epoch; stored in checkpoints, so that resumed runs have all of it.
 
+    An epoch without validation has no "val/…".
+
     Attributes:
         rows: [{"epoch": …, "seconds": …, "train/loss": …, …}]
     """
@@ -19,6 +21,7 @@ class History(Callback):
     def __init__(self) -> None:
         self.rows: list[dict[str, float]] = []
         self._start, self._before = 0.0, 0.0
+        self._validated = False
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self._start = time.perf_counter() - self._before  # an epoch that goes on is not started again
@@ -26,8 +29,13 @@ class History(Callback):
     def on_train_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self._start = time.perf_counter()
 
+    def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        self._validated = not trainer.sanity_checking
+
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+        found = trainer.callback_metrics.items()  # those of before among them
+        metrics = {name: float(value) for name, value in found if self._validated or not name.startswith("val/")}
+        self._validated = False
         seconds = time.perf_counter() - self._start  # training and validation
         self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **metrics})
 

@@ -28,8 +28,8 @@ class MeanOfPictures(Metric):
         with torch.inference_mode(False):  # what is made here is added to elsewhere
             self.set_dtype(torch.promote_types(self.total.dtype, values.dtype))
         for part in (values.to(self.total.dtype) * sizes).unbind():  # one by one: the same bits however they are told
-            self.total += part
-        self.count += sizes.sum()
+            self.total = self.total + part  # not in place: what inference has made cannot be changed elsewhere
+        self.count = self.count + sizes.sum()
 
     def compute(self) -> Tensor:
         return self.total / self.count

@@ -5,6 +5,7 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.trainer.states import TrainerFn
 
 from gsa.files import write_whole
 
@@ -14,12 +15,15 @@ __all__ = ["MovedRuns"]
 class MovedRuns(Callback):
     """Finds the checkpoints of a run beside the one it is resumed from, wherever its folder is by now.
 
-    Lightning remembers them by absolute paths. Those that stand in another folder than the run goes on in are copied.
+    Lightning remembers them by absolute paths. Those that stand in another folder than the run goes on in are copied;
+    of a checkpoint that is only tested, nothing is.
     """
 
     def on_load_checkpoint(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
+        if trainer.state.fn != TrainerFn.FITTING:
+            return
         source = Path(trainer.ckpt_path).absolute().parent  # type: ignore[arg-type]  # what is being loaded
         for callback in trainer.checkpoint_callbacks:
             state = checkpoint["callbacks"].get(callback.state_key)

@@ -14,14 +14,24 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
         network: any module. A module in it that has a `parameter_kind`, as encodings do, says what all of its
             parameters are.
 
+    Raises:
+        ValueError: parameters in place of a network.
+
     Returns:
         "matrices": maps from several channels to several, of linear layers and filters, but for those of the head
-        (`.head`, `.heads`, `.fc`, `.classifier`, or `.get_classifier()`, as networks of ours and of timm have it);
+        (its `.head`, `.heads`, `.fc` or `.classifier`, and the `.get_classifier()` of any module in it, as networks of
+        ours and of timm have it);
         "positions": where heads look; "rest": all others.
     """
+    if not isinstance(network, nn.Module):
+        raise ValueError(
+            f"expected a network, whose modules say what parameters are, but got {type(network).__name__}; a "
+            "gsa.training.Classifier gives its network to optimizers whose first argument is called network"
+        )
     told: dict[nn.Parameter, str] = {}
-    heads = [getattr(network, name, None) for name in ("head", "heads", "fc", "classifier")]
-    for head in [*heads, getattr(network, "get_classifier", lambda: None)()]:
+    heads: list[Any] = [getattr(network, name, None) for name in ("head", "heads", "fc", "classifier")]
+    heads += [getattr(module, "get_classifier", lambda: None)() for module in network.modules()]
+    for head in heads:
         if isinstance(head, nn.Module):
             told |= dict.fromkeys(head.parameters(), "rest")
     for module in network.modules():

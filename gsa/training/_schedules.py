@@ -20,20 +20,25 @@ __all__ = ["constant", "schedule", "steps", "warmup_cosine"]
 _LENGTH = ("steps", "total_steps", "T_max", "total_iters")  # what schedules call the number of steps
 
 
-def schedule(make: Callable[..., LRScheduler], optimizer: Optimizer, steps: int) -> LRScheduler:
+def schedule(make: Callable[..., LRScheduler], optimizer: Optimizer, steps: int | None) -> LRScheduler:
     """A schedule over a whole run: one of these, one of torch's, or one's own.
 
     Args:
         make: called with the optimizer, and with the number of steps if it takes that and has no other yet, as `steps`,
             `total_steps`, `T_max` or `total_iters`.
         optimizer: with its full rate.
-        steps: of the whole run.
+        steps: of the whole run, None if nobody knows.
 
     Raises:
-        ValueError: a schedule that must be shown a metric.
+        ValueError: a schedule that must be shown a metric, or one that takes a length, which is not known.
     """
     told = getattr(make, "keywords", {})
     length = [name for name in _LENGTH if name in inspect.signature(make).parameters and name not in told]
+    if length and steps is None:
+        raise ValueError(
+            f"the schedule of the learning rate needs the length of the run, its {length[0]}: expected max_epochs or "
+            "max_steps of the trainer, or gsa.training.constant, but got neither"
+        )
     made = make(optimizer, **{name: steps for name in length[:1]})
     if isinstance(made, ReduceLROnPlateau):
         raise ValueError(
@@ -70,7 +75,7 @@ class _CosineToZero(CosineAnnealingLR):
         return [0.0 for _ in self.base_lrs] if self.last_epoch > self.T_max else super().get_lr()
 
 
-def constant(optimizer: Optimizer, steps: int) -> LRScheduler:
+def constant(optimizer: Optimizer) -> LRScheduler:
     """The same rate all along."""
     return ConstantLR(optimizer, factor=1.0, total_iters=0)
 

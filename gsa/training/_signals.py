@@ -2,6 +2,7 @@
 
 import signal
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,9 @@ class Stopped(SystemExit):
 class SaveOnSignal(Checkpoint):
     """On Ctrl-C or SIGTERM, saves after the training step at hand and stops; anywhere else, stops at once.
 
+        with listener.listening():
+            Trainer(callbacks=[listener]).fit(module, data)
+
     Before training, a run has nothing to lose; after it, in its test or report, all of it is on disk. A second signal
     stops at once, too. Where a job is told as a whole, one of several processes hears it twice: from outside and
     from its parent.
@@ -57,6 +61,7 @@ class SaveOnSignal(Checkpoint):
         self._last, self._resumed = Path(dirpath) / "last.ckpt", None if resumed is None else Path(resumed)
         self.received: int | None = None
         self.waits = False
+        self._listens = False
         self._saved = False
         self._since = 0.0
         self._hosts: torch.distributed.ProcessGroup | None = None
@@ -75,9 +80,11 @@ class SaveOnSignal(Checkpoint):
             before = {n: signal.signal(n, self._receive) for n in (signal.SIGINT, signal.SIGTERM)}
         except ValueError:  # not the main thread, which alone may listen
             before = {}
+        self._listens = True
         try:
             yield
         finally:
+            self._listens = False
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -91,7 +98,10 @@ class SaveOnSignal(Checkpoint):
             raise Stopped(number, self.checkpoint)
 
     def setup(self, trainer: lightning.Trainer, module: lightning.LightningModule, stage: str) -> None:
-        leave_signals_alone(trainer)
+        if self._listens:
+            leave_signals_alone(trainer)
+        else:
+            warnings.warn("a signal will not save this run: SaveOnSignal hears inside listening() only", stacklevel=2)
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self.waits = True

@@ -4,13 +4,14 @@ import signal
 from typing import Any
 
 import lightning
-from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.callbacks import EarlyStopping, GradientAccumulationScheduler
 from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.nn.modules.batchnorm import _BatchNorm
 
 __all__ = [
     "BATCH_NORM",
+    "accumulated",
     "batches_done",
     "data_of",
     "ends_epoch",
@@ -28,6 +29,14 @@ __all__ = [
 ]
 
 BATCH_NORM = _BatchNorm  # every batch norm, of any number of axes
+
+
+def accumulated(trainer: Any, epoch: int) -> int:
+    """Batches of a step in an epoch: the trainer's number, or what a callback says."""
+    for callback in trainer.callbacks:
+        if isinstance(callback, GradientAccumulationScheduler):
+            return callback.get_accumulate_grad_batches(epoch)
+    return trainer.accumulate_grad_batches
 
 
 def batches_done(trainer: lightning.Trainer) -> int:

@@ -34,12 +34,14 @@ def state(folder):
 class Trainer:
     """What a data module asks of its trainer."""
 
-    def __init__(self, rank, world):
+    def __init__(self, rank, world, shares_out=False):
         from types import SimpleNamespace as Is
+
+        self._accelerator_connector = Is(use_distributed_sampler=shares_out)
 
         self.global_rank, self.world_size, self.limit_train_batches = rank, world, 1.0
         progress = Is(current=Is(processed=0))
-        self.fit_loop = Is(epoch_progress=progress, epoch_loop=Is(batch_progress=progress))
+        self.fit_loop = Is(epoch_progress=progress, epoch_loop=Is(batch_progress=progress), restarting=False)
 
 
 @pytest.mark.parametrize("world", [1, 2, 4])
@@ -68,6 +70,18 @@ def test_a_batch_that_cannot_be_shared_out_is_refused():
     data.trainer = Trainer(0, 2)
     with pytest.raises(ValueError, match="divisible by its 2 processes, but got 15"):
         data.train_dataloader()
+
+
+def test_batches_are_not_shared_out_twice():
+    """Lightning's own samplers would take a share of every share."""
+    data = DigitsDataModule(batch_size=16)
+    for world, part in ((1, "train"), (2, "train"), (2, "val")):
+        data.trainer = Trainer(0, world, shares_out=True)
+        if world == 1:
+            data.train_dataloader()
+        else:
+            with pytest.raises(ValueError, match=r"Trainer\(use_distributed_sampler=False\), but got True"):
+                getattr(data, f"{part}_dataloader")()
 
 
 @pytest.mark.slow
