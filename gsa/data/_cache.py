@@ -42,8 +42,11 @@ def read_cache(root: Path, rows: int = 62_000) -> tuple[Tensor, Tensor]:
     """Pictures float16 [rows, 1, 28, 28] and labels int64 [rows]; a cache is arrays of numbers, never objects.
 
     Raises:
+        FileNotFoundError: there are no files.
         ValueError: anything else in the files, or other bytes than were written.
     """
+    if not any(file.exists() for file in cache_files(root)):
+        raise FileNotFoundError(f"there are no pictures in {root} yet: prepare_data() makes them of the archive")
     arrays, digests = [], _digests(root)
     for file, shape, dtype in zip(cache_files(root), ((rows, 784), (rows,)), (numpy.float16, numpy.uint8), strict=True):
         try:

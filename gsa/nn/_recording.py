@@ -1,11 +1,12 @@
 """The attention maps of a network while it runs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
+from gsa._compiled import as_written
 from gsa.nn._attention import SelfAttention
 
 __all__ = ["record_attention"]
@@ -34,14 +35,8 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
     handles = [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
     try:
-        with _as_written(network):
+        with as_written(network):
             yield maps
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _as_written(network: nn.Module) -> AbstractContextManager:
-    """Not as torch.compile has made it, which would not come by hooks that are new."""
-    compiled = any(m._compiled_call_impl or "_orig_mod" in m._modules for m in network.modules())
-    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()

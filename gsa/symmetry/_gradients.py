@@ -6,6 +6,7 @@ from contextlib import ExitStack
 import torch
 from torch import Tensor, nn
 
+from gsa._compiled import original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._layers import outputs_of
@@ -47,7 +48,7 @@ def gradient_errors(
     Raises:
         ValueError: as of `layer_errors`; an output that has no gradient.
     """
-    symmetry = action(symmetry)
+    module, symmetry = original(module), action(symmetry)
     with evaluating(module):
         with torch.no_grad():
             outputs = outputs_of(module, x, symmetry)

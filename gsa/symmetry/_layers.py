@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gsa._compiled import as_written, original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._listening import heard, tensor_of
@@ -40,7 +41,8 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
         ValueError: an output of the module itself of another shape, of one that says nothing of some element, or one
             that does not depend on the input.
     """
-    symmetry, whole = action(symmetry), name_of_whole(module)
+    module, symmetry = original(module), action(symmetry)
+    whole = name_of_whole(module)
     with torch.no_grad(), evaluating(module):
         outputs = outputs_of(module, x, symmetry)
         found: dict[str, dict[int, float]] = {name: {} for name in outputs}
@@ -122,6 +124,7 @@ def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tens
         for path in paths:
             layer = module.get_submodule(path)
             stack.callback(layer.register_forward_pre_hook(listener(path), with_kwargs=True).remove)
+        stack.enter_context(as_written(module))
         module(x.clone())
     return {name: found[name] for name in names if name in found}
 

@@ -6,12 +6,16 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from gsa._compiled import as_written
+
 __all__ = ["heard", "tensor_of"]
 
 
 @contextmanager
 def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> Iterator[None]:
     """While it runs, what submodules return is heard, as it is returned; the module itself is not.
+
+    One that is compiled runs as it was written.
 
     Args:
         module: any network.
@@ -37,6 +41,7 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
         for name, layer in module.named_modules():
             if layer is not module:
                 stack.callback(layer.register_forward_hook(listener(name)).remove)
+        stack.enter_context(as_written(module))
         yield
 
 

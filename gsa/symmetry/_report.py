@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gsa._compiled import original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
@@ -54,7 +55,7 @@ class LayerReport:
 
         The tolerance is 1e-5 if it is None, and 1e-4 for gradients that are not of float64: random ones cancel.
         """
-        symmetry = action(symmetry)
+        module, symmetry = original(module), action(symmetry)
         if tolerance is None:
             tolerance = 1e-4 if backward and x.dtype != torch.float64 else 1e-5
         if not backward:

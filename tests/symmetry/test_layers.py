@@ -215,3 +215,18 @@ def test_of_a_module_that_returns_a_tuple_the_first_tensor_counts():
     assert layer_errors(Pair(), x, "R4")["Pair"][1] < 1e-6
     assert LayerReport.of(Pair(), x, "R4").broken == []
     assert gsa.symmetry.gradient_errors(Pair(), x, "R4")["the input"][1] < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("wrap", [lambda network: network.compile(backend="eager") or network,
+                                  lambda network: torch.compile(network, backend="eager")])  # fmt: skip
+def test_layers_of_a_compiled_network_are_those_that_were_written(wrap, backward):
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
+    x = torch.rand(2, 1, 8, 8)
+    written = LayerReport.of(network, x, "R4", backward=backward)
+    compiled = wrap(network)
+    compiled(x)
+    report = LayerReport.of(compiled, x, "R4", backward=backward)
+    assert report.errors.keys() == written.errors.keys() and report.first_broken[0] == written.first_broken[0]
+    assert str(report) == str(written)
