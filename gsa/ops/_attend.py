@@ -70,12 +70,12 @@ def attend(
                 f"torch.func and forward mode take derivatives of attention without dropout only, but got {dropout}"
             )
         return attend_plainly(call)
-    name, reason = _registry.choose(query.device, query.dtype, backend)
+    choice = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
-        name = backend or "auto"  # chosen where the program runs
-    elif not torch.compiler.is_compiling():
-        _registry.announce(name, reason)
-    return torch.ops.gsa.attend(*call, name)
+        return torch.ops.gsa.attend(*call, backend or "auto")  # chosen where the program runs
+    if not torch.compiler.is_compiling():
+        _registry.announce(choice)
+    return torch.ops.gsa.attend(*call, choice.name)
 
 
 def attention_weights(
@@ -141,8 +141,9 @@ def _unpacked(*arguments: Any) -> tuple[Call, str]:
     """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
     call, backend = Call(*arguments[:-1]), arguments[-1]
     if backend == "auto":
-        backend, reason = _registry.choose(call.query.device, call.query.dtype)
-        _registry.announce(backend, reason)
+        choice = _registry.choose(call.query.device, call.query.dtype)
+        _registry.announce(choice)
+        return call, choice.name
     return call, backend
 
 

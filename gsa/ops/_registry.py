@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,6 +37,20 @@ class Backend:
     summary: str
     installed: Callable[[], bool] = lambda: True
     stores_scores: bool = False
+
+
+class Choice(NamedTuple):
+    """The backend that serves a call.
+
+    Attributes:
+        name: of the backend.
+        reason: why it was chosen.
+        misses: whether a faster one cannot serve, which the reason says.
+    """
+
+    name: str
+    reason: str
+    misses: bool = False
 
 
 def _serves_everything(device: torch.device, dtype: torch.dtype) -> None:
@@ -70,8 +85,6 @@ _BACKENDS = {
     ),
 }
 
-_MISSED = " would be faster, but "
-
 _forced: str | None = None
 _announced: set[str] = set()
 
@@ -91,8 +104,8 @@ def get(name: str) -> Backend:
     return _BACKENDS[name]
 
 
-def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None) -> tuple[str, str]:
-    """The backend for a call, and the reason for it.
+def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None) -> Choice:
+    """The backend for a call.
 
     An explicit argument comes before `use`, `use` before the variable GSA_BACKEND, and that before the automatic
     choice. Only the automatic choice looks further when a backend cannot serve.
@@ -103,31 +116,32 @@ def choose(device: torch.device, dtype: torch.dtype, backend: str | None = None)
     asked = _asked(backend)
     if asked is None:
         return _automatic(device, dtype)
-    if refusal := get(asked[0]).refusal(device, dtype):
-        raise ValueError(f"the attention backend {asked[0]!r} cannot serve {device}, {dtype}: {refusal}")
+    if refusal := get(asked.name).refusal(device, dtype):
+        raise ValueError(f"the attention backend {asked.name!r} cannot serve {device}, {dtype}: {refusal}")
     return asked
 
 
-def _asked(backend: str | None) -> tuple[str, str] | None:
+def _asked(backend: str | None) -> Choice | None:
     """The backend that has been named, and where; None where the choice is free."""
     if backend and backend != "auto":
-        return backend, "it was named in the call"
+        return Choice(backend, "it was named in the call")
     if _forced:
-        return None if _forced == "auto" else (_forced, "gsa.ops.use(...) is in force")
+        return None if _forced == "auto" else Choice(_forced, "gsa.ops.use(...) is in force")
     named = os.environ.get("GSA_BACKEND")
     if named and named != "auto":
-        return named, "the environment variable GSA_BACKEND names it"
+        return Choice(named, "the environment variable GSA_BACKEND names it")
     return None
 
 
-def _automatic(device: torch.device, dtype: torch.dtype) -> tuple[str, str]:
+def _automatic(device: torch.device, dtype: torch.dtype) -> Choice:
     refusals = {name: candidate.refusal(device, dtype) for name, candidate in _BACKENDS.items()}
     name = next(name for name, refusal in refusals.items() if not refusal)
     reason = f"it is the fastest backend for {device}, {dtype}"
-    missed = {"cpu": "native", "cuda": "triton"}.get(device.type)
-    if missed and refusals.get(missed):
-        reason += f"; {missed}{_MISSED}{refusals[missed]}"
-    return name, reason
+    fastest = {"cpu": "native", "cuda": "triton"}.get(device.type, name)
+    refusal = refusals.get(fastest)
+    if refusal:
+        reason += f"; {fastest} would be faster, but {refusal}"
+    return Choice(name, reason, misses=bool(refusal))
 
 
 def prefers_fused(device: torch.device) -> bool:
@@ -154,12 +168,12 @@ def advise(name: str, device: torch.device, dtype: torch.dtype) -> str:
     return "it stores them all" + (f"; {others[0]!r} does not, and needs less" if others else "")
 
 
-def announce(name: str, reason: str) -> None:
+def announce(choice: Choice) -> None:
     """Log a choice the first time it is made; a warning where a faster backend is missing."""
-    if name not in _announced:
-        _announced.add(name)
-        level = logging.WARNING if _MISSED in reason else logging.INFO
-        _log.log(level, "attention runs on the %r backend: %s", name, reason)
+    if choice.name not in _announced:
+        _announced.add(choice.name)
+        level = logging.WARNING if choice.misses else logging.INFO
+        _log.log(level, "attention runs on the %r backend: %s", choice.name, choice.reason)
 
 
 @contextmanager
@@ -200,12 +214,13 @@ def explain(
     """
     device = torch.device(device or (tensor.device if tensor is not None else "cpu"))
     dtype = dtype or (tensor.dtype if tensor is not None else torch.get_default_dtype())
-    lines, asked = [], _asked(backend)
-    if asked and (refusal := get(asked[0]).refusal(device, dtype)):
-        lines.append(f"{asked[0]}: refused; {asked[1]}, but it cannot serve {device}, {dtype}: {refusal}")
-        lines.append("{}: would be chosen automatically because {}".format(*_automatic(device, dtype)))
+    lines, asked, automatic = [], _asked(backend), _automatic(device, dtype)
+    if asked and (refusal := get(asked.name).refusal(device, dtype)):
+        lines.append(f"{asked.name}: refused; {asked.reason}, but it cannot serve {device}, {dtype}: {refusal}")
+        lines.append(f"{automatic.name}: would be chosen automatically because {automatic.reason}")
     else:
-        lines.append("{}: chosen because {}".format(*(asked or _automatic(device, dtype))))
+        chosen = asked or automatic
+        lines.append(f"{chosen.name}: chosen because {chosen.reason}")
     for other, candidate in _BACKENDS.items():
         refusal = candidate.refusal(device, dtype)
         lines.append(f"  {other}: {candidate.summary}" + (f" (cannot serve: {refusal})" if refusal else ""))

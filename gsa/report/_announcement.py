@@ -60,6 +60,5 @@ def _device(run: Subject) -> str:
         words.append(f"{trainer.world_size} processes")
     words.append(f"precision {trainer.precision}")
     if any(isinstance(module, SelfAttention) for module in run.network.modules()):
-        backend, _ = ops.choose(device, torch.float32)
-        words.append(f"attention on {backend}")
+        words.append(f"attention on {ops.choose(device, torch.float32).name}")
     return ", ".join(words)

@@ -11,6 +11,7 @@ from torchvision.utils import save_image
 import gsa
 from gsa import cli
 from gsa.models import preset, write_export
+from gsa.ops._registry import Choice
 from gsa.runner import train
 from gsa.saved import export, read, read_checkpoint, write_checkpoint
 from tests.runs import SMALL, composed
@@ -90,7 +91,9 @@ def test_an_exported_program_runs_where_there_is_no_compiler(run, tmp_path, monk
     expected = gsa.load(run[0])(images)
     with monkeypatch.context() as patch:
         patch.setattr("gsa.ops.impl.native._library._build", None)
-        patch.setattr("gsa.ops._registry.choose", lambda device, dtype, backend=None, call=None: ("tiled", "planted"))
+        patch.setattr(
+            "gsa.ops._registry.choose", lambda device, dtype, backend=None, call=None: Choice("tiled", "planted")
+        )
         torch.testing.assert_close(torch.export.load(file).module()(images), expected)
 
 
