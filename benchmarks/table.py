@@ -69,18 +69,21 @@ def table(found: list[dict]) -> str:
     for (model, parameters, seen), runs in rows.items():
         exact = [e["error"] for run in runs for e in run["equivariance_error"].values() if e["exact"]]
         cells = [model, f"{parameters:,}", f"{seen:,}", ", ".join(str(s) for s in sorted(run["seed"] for run in runs))]
-        cells += [spread([run[f"{part}_accuracy"] for run in runs]) for part in ("val", "test")]
+        cells += [
+            spread([run[f"{part}_accuracy"] for run in runs], 2 if used[part] >= 10_000 else 1)
+            for part in ("val", "test")
+        ]
         lines.append("| " + " | ".join(map(str, [*cells, f"{max(exact):.1e}"])) + " |")
     return "\n".join(lines)
 
 
-def spread(shares: list[float | None]) -> str:
+def spread(shares: list[float | None], places: int = 1) -> str:
     """Mean and standard deviation in percent; — where one was not measured."""
     if None in shares:
         return "—"
     percent = [100 * share for share in shares]
-    deviation = f" ± {statistics.stdev(percent):.1f}" if len(percent) > 1 else ""
-    return f"{statistics.mean(percent):.1f}{deviation}"
+    deviation = f" ± {statistics.stdev(percent):.{places}f}" if len(percent) > 1 else ""
+    return f"{statistics.mean(percent):.{places}f}{deviation}"
 
 
 def main() -> None:
