@@ -149,7 +149,7 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys, document):
     named = ["--model", "torch.nn:Identity", "--input", "1,4,4", "--group", "R4M"]
     assert main(["explore", "--save", str(tmp_path / "page.html"), *named]) == 0
     assert (tmp_path / "page.html").read_text() == document and "needs no server" in capsys.readouterr().out
-    assert given["torch.nn:Identity"].group.name == "R4M" and not given["torch.nn:Identity"].broken
+    assert given["torch.nn:Identity"].symmetry.name == "R4M" and not given["torch.nn:Identity"].broken
     assert main(["explore", "--save", str(tmp_path / "nowhere" / "page.html")]) == 2
     assert main(["explore", "--save", str(tmp_path / "page.html"), "--model", "torch.nn:Nothing"]) == 2
 
