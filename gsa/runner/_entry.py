@@ -132,8 +132,8 @@ def _refuse_moving(moves: bool | None) -> None:
 
 
 def _refuse_unnoted(config: DictConfig) -> None:
-    """The jobs of a sweep are told apart by what Hydra notes of them."""
-    if config.hydra.output_subdir is None:
+    """The jobs of a sweep are told apart by what Hydra notes of them; processes that Lightning starts note nothing."""
+    if config.hydra.output_subdir is None and "LOCAL_RANK" not in os.environ:
         raise ConfigError("a sweep needs hydra.output_subdir, from which its table is made, but got null")
 
 

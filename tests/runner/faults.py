@@ -26,10 +26,10 @@ def act_in(patch, epoch, index, action, part="training"):
 
 
 class FailAt(Callback):
-    """In the second epoch, one rank raises, is killed, or hangs."""
+    """In the second epoch, one rank raises, is killed, or hangs; the one that FAILING_RANK names, if none is given."""
 
-    def __init__(self, how: str, rank: int) -> None:
-        self.how, self.rank = how, rank
+    def __init__(self, how: str, rank: int | None = None) -> None:
+        self.how, self.rank = how, int(os.environ.get("FAILING_RANK", -1)) if rank is None else rank
 
     def on_train_batch_start(self, trainer, module, batch, index) -> None:
         if (trainer.current_epoch, index, trainer.global_rank) == (1, 1, self.rank):
@@ -56,12 +56,12 @@ class TellConfig(Callback):
 class TellParent(Callback):
     """The process that has started the ranks is told to stop while they are at a place of their way.
 
-    Args:
-        place: a hook of Lightning's, such as on_test_start.
+    That is the hook of Lightning's which TOLD_AT names, such as on_test_start.
     """
 
-    def __init__(self, place):
-        setattr(self, place, self._tell)
+    def __init__(self):
+        if place := os.environ.get("TOLD_AT"):
+            setattr(self, place, self._tell)
 
     def _tell(self, trainer, *_):
         if trainer.global_rank == 0:

@@ -153,8 +153,9 @@ def started(run, *options):
     return process, processes_of(run)[:2]  # before their data loaders'
 
 
-def failing(how, rank):
-    return tuple(f"+callbacks.fail.{key}" for key in ("_target_=tests.runner.faults.FailAt", f"{how=!s}", f"{rank=}"))
+def failing(how, rank=None):
+    keys = ("_target_=tests.runner.faults.FailAt", f"{how=!s}", *([] if rank is None else [f"{rank=}"]))
+    return tuple(f"+callbacks.fail.{key}" for key in keys)
 
 
 def processes_of(run):
@@ -194,9 +195,10 @@ def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
 @pytest.mark.parametrize("place", ["on_sanity_check_start", "on_test_start", "on_test_end"])
 def test_a_signal_outside_of_training_stops_all_and_the_run_goes_on(tmp_path, place):
     command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], "+trainer.num_sanity_val_steps=1",
-               f"hydra.run.dir={tmp_path / 'run'}", "ckpt_path=auto"]  # fmt: skip
-    tell = ("+callbacks.tell._target_=tests.runner.faults.TellParent", f"+callbacks.tell.place={place}")
-    done = subprocess.run([*command, *tell], cwd=ROOT, capture_output=True, text=True, timeout=120)
+               f"hydra.run.dir={tmp_path / 'run'}", "+callbacks.tell._target_=tests.runner.faults.TellParent",
+               "ckpt_path=auto"]  # fmt: skip
+    env = os.environ | {"TOLD_AT": place}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 143 and "stopped by SIGTERM" in done.stderr, done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     wait_for_none(tmp_path / "run", 10)
@@ -246,9 +248,11 @@ def test_all_processes_end_within_a_minute_when_one_fails(tmp_path, how, rank):
 @pytest.mark.slow
 def test_a_rank_that_is_killed_after_a_resumption_is_named_and_the_run_goes_on_again(tmp_path):
     run = tmp_path / "run"
-    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", "ckpt_path=auto"]
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", "ckpt_path=auto",
+               *failing("kill")]  # fmt: skip
     for rank in (0, 1):  # both in the second epoch, which the second time is resumed
-        killed = subprocess.run([*command, *failing("kill", rank)], cwd=ROOT, capture_output=True, text=True)
+        env = os.environ | {"FAILING_RANK": str(rank)}
+        killed = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
         assert killed.returncode == 1 and f"rank {rank} has failed: ended by SIGKILL" in killed.stderr, killed.stderr
         assert ("going on from" in killed.stdout) == (rank == 1)
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
