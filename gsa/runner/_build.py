@@ -155,9 +155,8 @@ def _make_all(config: DictConfig) -> Run:
     if config.ema is not None:
         callbacks.append(AveragedWeights(config.ema))
     callbacks += [make(node) for node in (config.callbacks or {}).values()]
-    callbacks.append(
-        Timer(plain["trainer"].get("max_time"), interval="epoch")
-    )  # the trainer's own cuts epochs, for good
+    if not any(isinstance(c, Timer) for c in callbacks):  # the trainer's own cuts epochs, for good
+        callbacks.append(Timer(plain["trainer"].get("max_time"), interval="epoch"))
     callbacks.append(listener)  # saves what the others have made of the step
     if not config.logger:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write

@@ -227,7 +227,8 @@ def test_a_bad_override_is_refused_by_name(configure, override, message):
     "override",
     ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null",
      "ema=0.99", "seed=0", "trainer.enable_progress_bar=false", "model.head_dim=6", "compile=reduce-overhead",
-     "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}"],
+     "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}",
+     "+callbacks.timer={_target_: lightning.pytorch.callbacks.Timer, duration: '00:01:00:00'}"],
 )  # fmt: skip
 def test_a_good_override_is_not(configure, override):
     check(configure(override))
