@@ -5,8 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gsa.ops import _attend  # noqa: F401  # makes the ops
-
 __all__ = ["flop_formulas"]
 
 
