@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import gsa
 from gsa.data import turned_digits
 from gsa.models import GSANet
-from gsa.models._published import PublishedBlock, use_pose_index
+from gsa.models._published import PublishedBlock, PublishedGroupTerm
 from gsa.nn import GroupSelfAttention, LiftingSelfAttention, SpatialPool
 from gsa.symmetry import equivariance_error, relative_error
 
@@ -28,11 +28,13 @@ def attention(network: GSANet) -> list:
 
 
 def corrected(network: GSANet) -> None:
-    use_pose_index(network, "corrected")
+    for layer in attention(network):
+        if isinstance(layer, PublishedGroupTerm):
+            layer.__class__ = GroupSelfAttention  # has the same parts
 
 
 def regular(network: GSANet) -> None:
-    use_pose_index(network, "corrected")
+    corrected(network)
     for layer in attention(network):
         if isinstance(layer, GroupSelfAttention):
             layer.form = "regular"

@@ -202,12 +202,6 @@ class AdditiveEncoding(Encoding):
             return like.new_zeros(query_poses, key_poses, self.head_dim)
         return self._padded(self.pose_vectors[self.relative_pose])
 
-    def pose_seen_by(self, h: int) -> Tensor:
-        """ρ_H(ĥ⁻¹h̃h), the group term of the public code, which is not equivariant: [query poses, key poses, d]."""
-        assert self.pose_vectors is not None
-        times_h = self.group.product[:, h].to(self.relative_pose.device)
-        return self._padded(self.pose_vectors[times_h[self.relative_pose]])
-
     def _padded(self, vectors: Tensor) -> Tensor:
         return nn.functional.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
 

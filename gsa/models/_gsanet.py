@@ -7,12 +7,13 @@ from torch import Tensor, nn
 from gsa._checks import check_choice
 from gsa.groups import Group
 from gsa.models._network import Network
-from gsa.models._published import PublishedBlock, as_published, use_pose_index
+from gsa.models._published import PublishedBlock, PublishedGroupTerm, as_published, warn_of_group_term
 from gsa.models._stages import StagePlan
 from gsa.models._stem import StemOptions
 from gsa.nn import (
     AttentionBlock,
     AttentionOptions,
+    GroupSelfAttention,
     LiftingSelfAttention,
     PlainBlock,
     PointwiseLinear,
@@ -35,6 +36,7 @@ class Dropouts:
 
 _PLAN, _ATTENTION, _STEM, _DROPOUTS = StagePlan(), AttentionOptions(head_dim=None), StemOptions(), Dropouts()
 _BLOCKS = {"residual": AttentionBlock, "plain": PlainBlock, "published": PublishedBlock}
+_GROUP_TERMS = {"corrected": GroupSelfAttention, "published": PublishedGroupTerm}
 
 
 class GSANet(Network):
@@ -112,6 +114,7 @@ class GSANet(Network):
         super().__init__(group, in_channels, num_classes, pixels, poses)
         check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
         check_choice(tuple(_BLOCKS), block=block)
+        check_choice(tuple(_GROUP_TERMS), pose_index=pose_index)
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
         self.published = published
         self.input_dropout = nn.Dropout(dropouts.input_dropout)
@@ -131,7 +134,7 @@ class GSANet(Network):
                 of_stage = replace(attention, num_heads=attention.positional_heads + plan.content_heads[index])
             for inputs, channels, crop, side in blocks:
                 of_block = replace(of_stage, neighbourhood=side) if side else of_stage
-                options = (of_block, form, crop, dropouts.dropout, norm)
+                options = (of_block, form, crop, dropouts.dropout, norm, _GROUP_TERMS[pose_index])
                 stage.append(_BLOCKS[block](self.group, inputs, channels, *options))
                 if block_norm:
                     stage.extend(_normed(norm, channels))
@@ -143,7 +146,8 @@ class GSANet(Network):
         self.reset_classifier(num_classes)
         if published:
             as_published(self)
-        use_pose_index(self, pose_index)
+        if pose_index == "published" and self.group.order > 1:
+            warn_of_group_term(self.group)
 
     def make_head(self, num_classes: int) -> nn.Module:
         return PointwiseLinear(self.num_features, num_classes, bias=not self.published)

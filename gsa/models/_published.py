@@ -1,11 +1,15 @@
 """Where the published network differs from ours, in one place."""
 
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
-from torch import nn
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from gsa._checks import check_choice
-from gsa.encodings import FunctionalEncoding
+from gsa.encodings import AdditiveEncoding, Encoded, FunctionalEncoding
+from gsa.groups import Group
 from gsa.nn import (
     AttentionBlock,
     GroupSelfAttention,
@@ -15,7 +19,7 @@ from gsa.nn import (
 )
 from gsa.nn import norm as make_norm
 
-__all__ = ["PublishedBlock", "as_published", "use_pose_index"]
+__all__ = ["PublishedBlock", "PublishedGroupTerm", "as_published", "warn_of_group_term"]
 
 _EPS = 1e-12
 
@@ -51,19 +55,49 @@ def as_published(network: nn.Module) -> None:
             module.start_without_biases()
 
 
-def use_pose_index(network: nn.Module, index: str) -> None:
-    """Choose the group term of every layer in the summed form, "corrected" or "published"; the second warns.
+class PublishedGroupTerm(GroupSelfAttention):
+    """The summed form with the group term of the public code, ρ_H(ĥ⁻¹h̃h), which is not equivariant.
+
+    It calls the op once for each output pose h.
 
     Raises:
-        ValueError: another index, or a published one for layers that are not summed.
+        ValueError: another form than "summed", or an encoding without ρ_H.
     """
-    check_choice(("corrected", "published"), pose_index=index)  # of networks without such layers, too
-    layers = [module for module in network.modules() if isinstance(module, GroupSelfAttention)]
-    for layer in layers:
-        layer.use_pose_index(index)
-    if index == "published" and layers and layers[0].group.order > 1:
-        warnings.warn(
-            f"with pose_index='published' this network is not equivariant to {layers[0].group.name}: a quarter turn of "
-            "a digit changes the logits of rotmnist_r4_sa by 0.2 to 0.6 % as it starts (docs/published.md)",
-            stacklevel=3,
-        )
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        if self.form != "summed" or not isinstance(self.encoding, AdditiveEncoding):
+            raise ValueError(
+                "the published pose index needs form='summed' and an encoding that adds a vector for each relative "
+                f"pose, such as 'functional', but got form={self.form!r} and {self.encoding.name!r}"
+            )
+
+    def _attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
+        attend = super()._attend
+        return torch.cat([attend(of_pose, window, dropout) for of_pose in self._by_pose(encoded)], dim=2)
+
+    def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
+        weights = super()._weights
+        return torch.cat([weights(of_pose, window) for of_pose in self._by_pose(encoded)], dim=2)
+
+    def _by_pose(self, encoded: Encoded) -> Iterator[Encoded]:
+        """What each output pose h asks with: its own table of poses."""
+        for h in range(self.group.order):
+            yield encoded._replace(spatial=encoded.spatial[h : h + 1], pose=self.pose_seen_by(h))
+
+    def pose_seen_by(self, h: int) -> Tensor:
+        """ρ_H(ĥ⁻¹h̃h), zero in the channels of ρ_x: [query poses, key poses, d]."""
+        encoding = self.encoding
+        assert isinstance(encoding, AdditiveEncoding) and encoding.pose_vectors is not None
+        relative = self.group.product[:, h].to(encoding.relative_pose.device)[encoding.relative_pose]
+        vectors = encoding.pose_vectors[relative]
+        return F.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
+
+
+def warn_of_group_term(group: Group) -> None:
+    """Say that a network with `PublishedGroupTerm` is not equivariant."""
+    warnings.warn(
+        f"with pose_index='published' this network is not equivariant to {group.name}: a quarter turn of a digit "
+        "changes the logits of rotmnist_r4_sa by 0.2 to 0.6 % as it starts (docs/published.md)",
+        stacklevel=3,
+    )

@@ -98,6 +98,9 @@ class SelfAttention(nn.Module):
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
         return rearrange(crop_border(weights, self._cut), "... u v y x -> ... y x u v")
 
+    def _attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
+        return ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
+
     def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
         query, key, _, spatial, pose = encoded
         return ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
@@ -117,7 +120,7 @@ class SelfAttention(nn.Module):
             heads = ops.attend_everywhere(*products, scale=self.head_dim**-0.5)
         else:
             encoded, window = self._encode(query, key, value)
-            heads = ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
+            heads = self._attend(encoded, window, dropout)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
         heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=count)
         return crop_border(heads, self._cut) if self._cut else heads
@@ -154,7 +157,7 @@ class SelfAttention(nn.Module):
     def _as_silent_heads(self, features: Tensor) -> Tensor:
         """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
         encoded, window = self._encode(*self._with_silent_heads(features))
-        heads = ops.attend(*encoded, window, form=self._op_form)[:, : self.positional_heads, ..., : self.head_dim]
+        heads = self._attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim]
         joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
         return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.bias)
 

@@ -32,6 +32,7 @@ class AttentionBlock(nn.Module):
         crop: pixels cut from every border after the attention, the same on all sides.
         dropout: probability of dropping an entry after the attention.
         norm: "channel", "sample" or "batch".
+        attention_layer: makes its attention, as `GroupSelfAttention` does or in its place.
 
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
@@ -49,6 +50,7 @@ class AttentionBlock(nn.Module):
         crop: int = 0,
         dropout: float = 0.0,
         norm: str = "sample",
+        attention_layer: Callable[..., nn.Module] = GroupSelfAttention,
     ) -> None:
         super().__init__()
         if not is_count(crop):
@@ -57,7 +59,7 @@ class AttentionBlock(nn.Module):
         self.attention = nn.Sequential(
             make_norm(norm, in_channels),
             nn.SiLU(),
-            GroupSelfAttention(group, in_channels, out_channels, form=form, **vars(options)),
+            attention_layer(group, in_channels, out_channels, form=form, **vars(options)),
             make_norm(norm, out_channels),
             nn.SiLU(),
             nn.Dropout(dropout),

@@ -1,18 +1,12 @@
 """From the group to the group."""
 
-from collections.abc import Iterator
-
-import torch
-import torch.nn.functional as F
-from einops import rearrange
 from torch import Tensor
 
 from gsa import ops
 from gsa._checks import check_choice
-from gsa.encodings import AdditiveEncoding, Encoded, Encoding
+from gsa.encodings import Encoding
 from gsa.groups import Group
 from gsa.nn._attention import SelfAttention
-from gsa.nn._border import crop_border
 from gsa.nn._options import AttentionOptions
 
 __all__ = ["GroupSelfAttention"]
@@ -31,8 +25,8 @@ class GroupSelfAttention(SelfAttention):
     which are other pixels. So no number of its heads expresses a general group convolution.
 
     Source: Romero & Cordonnier 2021 (group self-attention, "summed"). The paper's group term h⁻¹ĥ⁻¹h̃ is not
-    equivariant: under L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not. Nor is ĥ⁻¹h̃h, that of the public code
-    (`pose_index="published"`); ρ_H(ĥ⁻¹h̃) is.
+    equivariant: under L_g it must become (g⁻¹h)⁻¹ĥ′⁻¹h̃′, and does not. Nor is ĥ⁻¹h̃h, that of the public code; ρ_H(ĥ⁻¹h̃)
+    is.
 
     Args:
         group: the point group H, or its name.
@@ -83,42 +77,6 @@ class GroupSelfAttention(SelfAttention):
             border=border,
         )
         super().__init__(group, in_channels, out_channels, form, options, crop)
-        self.pose_index = "corrected"
-
-    def use_pose_index(self, index: str) -> None:
-        """Choose the group term, "corrected" or "published": ρ_H(ĥ⁻¹h̃h), not equivariant, |H| calls of the op.
-
-        Raises:
-            ValueError: another index; a published one with a form other than "summed" or an encoding without ρ_H.
-        """
-        check_choice(("corrected", "published"), pose_index=index)
-        if index == "published" and not (self.form == "summed" and isinstance(self.encoding, AdditiveEncoding)):
-            raise ValueError(
-                "the published pose index needs form='summed' and an encoding that adds a vector for each relative "
-                f"pose, such as 'functional', but got form={self.form!r} and {self.encoding.name!r}"
-            )
-        self.pose_index = index
-
-    def _attended(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        if self.pose_index == "corrected":
-            return super()._attended(query, key, value)
-        value = F.dropout(value, self.value_dropout, self.training)
-        encoded, window = self._encode(query, key, value)
-        dropout = self.attention_dropout if self.training else 0.0
-        outputs = [ops.attend(*of_pose, window, form="summed", dropout=dropout) for of_pose in self._by_pose(encoded)]
-        return crop_border(rearrange(torch.cat(outputs, dim=2), "b e p y x d -> b (e d) p y x"), self._cut)
-
-    def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
-        if self.pose_index == "corrected":
-            return super()._weights(encoded, window)
-        maps = (super(GroupSelfAttention, self)._weights(of_pose, window) for of_pose in self._by_pose(encoded))
-        return torch.cat(list(maps), dim=2)
-
-    def _by_pose(self, encoded: Encoded) -> Iterator[Encoded]:
-        """What each output pose h asks with, where the group term was published: its own table of poses."""
-        assert isinstance(self.encoding, AdditiveEncoding)
-        for h in range(self.group.order):
-            yield encoded._replace(spatial=encoded.spatial[h : h + 1], pose=self.encoding.pose_seen_by(h))
 
     def _check(self, features: Tensor) -> None:
         order = self.group.order

@@ -27,6 +27,7 @@ class PlainBlock(nn.Module):
         crop: pixels cut from every border by the attention.
         dropout: probability of dropping an entry.
         norm: "channel", "sample" or "batch".
+        attention_layer: makes its attention, as `GroupSelfAttention` does or in its place.
 
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
@@ -44,9 +45,10 @@ class PlainBlock(nn.Module):
         crop: int = 0,
         dropout: float = 0.0,
         norm: str = "batch",
+        attention_layer: Callable[..., nn.Module] = GroupSelfAttention,
     ) -> None:
         super().__init__()
-        self.attention = GroupSelfAttention(group, in_channels, out_channels, form=form, crop=crop, **vars(options))
+        self.attention = attention_layer(group, in_channels, out_channels, form=form, crop=crop, **vars(options))
         self.norm = make_norm(norm, out_channels)
         self.activation = nn.SiLU()
         self.dropout = nn.Dropout(dropout)

@@ -15,6 +15,7 @@ from gsa.encodings import (
     RotaryEncoding,
     encoding,
 )
+from gsa.models._published import PublishedGroupTerm
 from gsa.nn import GroupSelfAttention
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -61,11 +62,11 @@ def test_fourier_features_start_as_large_as_vectors_of_poses():
 def test_the_published_pose_index_is_that_of_the_formula():
     """ρ_H(ĥ⁻¹h̃h), in a group where the order of factors matters."""
     group = gsa.group("R4M")
-    module = FunctionalEncoding(group, 6)
+    layer = PublishedGroupTerm(group, 2, 2, 1, 6, form="summed")
     for h in range(group.order):
         for q, m in ((0, 1), (1, 5), (6, 3)):
             relative = group.product[group.product[group.inverse[q], m], h]
-            assert torch.equal(module.pose_seen_by(h)[q, m, -2:], module.pose_vectors[relative])
+            assert torch.equal(layer.pose_seen_by(h)[q, m, -2:], layer.encoding.pose_vectors[relative])
 
 
 def test_an_encoding_of_another_head_size_is_refused():

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch._subclasses import FakeTensorMode
 
 import gsa
+from gsa.models._published import PublishedGroupTerm
 from gsa.nn import (
     AttentionOptions,
     GroupSelfAttention,
@@ -282,11 +283,10 @@ def tables(layer):
     return layer.encoding.relative_pose, layer.encoding.inverse_matrices
 
 
-@pytest.mark.parametrize("index", ["corrected", "published"])
+@pytest.mark.parametrize("kind", [GroupSelfAttention, PublishedGroupTerm])
 @pytest.mark.parametrize("option", ["attention_dropout", "value_dropout"])
-def test_each_dropout_acts_in_training_only(index, option):
-    layer = GroupSelfAttention("R4", 2, 2, 2, 6, 3, form="summed", **{option: 0.5})
-    layer.use_pose_index(index)
+def test_each_dropout_acts_in_training_only(kind, option):
+    layer = kind("R4", 2, 2, 2, 6, 3, form="summed", **{option: 0.5})
     x = torch.rand(1, 2, 4, 5, 5)
     assert not torch.equal(layer(x), layer(x))
     layer.eval()

@@ -6,6 +6,8 @@ import torch
 import gsa
 from gsa import published
 from gsa.encodings import FunctionalEncoding
+from gsa.models._published import PublishedGroupTerm
+from gsa.nn import GroupSelfAttention
 from gsa.symmetry import equivariance_error, relative_error
 from tests.published.freeze import FROZEN, GROUPS, SMALL, pictures
 
@@ -85,14 +87,13 @@ def test_their_last_pool_of_pcam_is_not_exact_and_warns():
         gsa.create_model("pcam_r4_sa", pose_index="published")
 
 
-@pytest.mark.filterwarnings("ignore:with pose_index='published'")
+@torch.no_grad()
 def test_recorded_attention_is_that_of_the_published_index():
-    layer, x = gsa.nn.GroupSelfAttention("R4", 4, 4, 1, 4, 3, form="summed"), torch.rand(1, 4, 4, 6, 6)
-    layer.use_pose_index("published")
-    with torch.no_grad():
-        maps = layer.attention(x)
-        layer.use_pose_index("corrected")
-        assert not torch.allclose(layer.attention(x), maps)
+    layer, corrected = (kind("R4", 4, 4, 1, 4, 3, form="summed") for kind in (PublishedGroupTerm, GroupSelfAttention))
+    corrected.load_state_dict(layer.state_dict())
+    x = torch.rand(1, 4, 4, 6, 6)
+    maps = layer.attention(x)
+    assert not torch.allclose(corrected.attention(x), maps)
     torch.testing.assert_close(maps.sum((-2, -1)), torch.ones(1, 1, 4, 6, 6))
 
 
