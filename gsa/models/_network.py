@@ -95,9 +95,12 @@ class Network(nn.Module):
             for name, _ in module.named_parameters()
         }
 
-    def forward_head(self, features: Tensor) -> Tensor:
-        """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes]."""
-        scores = self.head(features).flatten(-2)
+    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
+        """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes].
+
+        With pre_logits the features are pooled in place of their scores, as with num_classes=0: → [B, num_features].
+        """
+        scores = (features if pre_logits else self.head(features)).flatten(-2)
         over_pixels = {"sum": scores.sum, "mean": scores.mean, "max": scores.amax}[self.pixels](-1)
         return over_pixels.amax(-1) if self.poses == "max" else over_pixels.mean(-1)
 

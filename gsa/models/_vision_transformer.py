@@ -95,6 +95,6 @@ class VisionTransformer(Network):
         token = self.transformer.class_token.expand(images.shape[0], -1, -1)
         return self.transformer.encoder(torch.cat([token, patches], dim=1))
 
-    def forward_head(self, features: Tensor) -> Tensor:
-        """The class token to logits: [B, 1 + patches, channels] → [B, num_classes]."""
-        return self.transformer.heads(features[:, 0])
+    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
+        """The class token to logits: [B, 1 + patches, channels] → [B, num_classes], or as it is with pre_logits."""
+        return features[:, 0] if pre_logits else self.transformer.heads(features[:, 0])

@@ -196,6 +196,9 @@ def test_all_networks_have_features_and_a_head(name):
     axis = 2 if name in TRANSFORMERS else 1
     assert features.shape[axis] == network.num_features
     assert torch.equal(network.forward_head(features), network(images))
+    pooled = network.forward_head(features, pre_logits=True)
+    network.reset_classifier(0)
+    assert pooled.shape == (1, network.num_features) and torch.equal(pooled, network(images))
 
 
 def test_a_transformer_is_that_of_torchvision():
