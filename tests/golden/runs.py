@@ -35,6 +35,8 @@ RUNS = {
     ),
 }  # fmt: skip
 
+_NEWER_UNITS = ("amx_tile", "amx_fp16", "avx10_1", "avx10_2")
+
 
 def weights(checkpoint: dict) -> dict[str, Tensor]:
     """Weights and statistics of the network in a checkpoint."""
@@ -55,7 +57,10 @@ def sizes(tensors: dict[str, Tensor]) -> dict[str, float]:
 
 
 def rounding() -> str:
-    """Equal on machines, versions and builds that round alike: products, convolutions, exponentials, attention."""
+    """Equal on machines, versions and builds that round alike: products, convolutions, exponentials, attention.
+
+    Libraries take other paths on processors with newer units, which these small ones do not show: their names follow.
+    """
     generator = torch.Generator().manual_seed(0)
 
     def draw(*shape: int) -> Tensor:
@@ -68,4 +73,6 @@ def rounding() -> str:
     query, key = draw(1, 2, 4, 9, 9, 10), draw(1, 2, 4, 9, 9, 10)
     window = torch.ones(5, 5, dtype=torch.bool)
     found["attention"] = ops.attend(query, key, key, draw(4, 5, 5, 10), draw(4, 4, 10), window, form="summed")
-    return f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {digest(found)[:16]}"
+    has = getattr(torch.cpu, "get_capabilities", dict)()
+    units = [torch.backends.cpu.get_cpu_capability(), *(unit for unit in _NEWER_UNITS if has.get(unit))]
+    return f"torch {torch.__version__}, {' '.join(units)}, {digest(found)[:16]}"
