@@ -47,6 +47,7 @@ class QuadraticEncoding(Encoding):
     places_heads = True
     parameter_kind = "positions"
     pose_vectors: Tensor
+    places: Tensor
 
     def __init__(
         self,
@@ -68,6 +69,11 @@ class QuadraticEncoding(Encoding):
         vectors = _pose_vectors(group)[:, : 0 if lifting else None]
         self.keep_table("pose_vectors", vectors)
         self.position_dim = 3 + vectors.shape[1]
+        self.neighbourhood = neighbourhood
+        if neighbourhood.size:
+            pixels = neighbourhood.pixels(1, 1, like=group.matrices)
+            acted = torch.einsum("hij, uvj -> huvi", group.matrices[group.inverse], pixels)
+            self.keep_table("places", _of_offsets(acted))
         self.start = (neighbourhood, start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
         self.raw_sharpness = nn.Parameter(torch.empty(num_heads))
@@ -110,16 +116,13 @@ class QuadraticEncoding(Encoding):
         return F.softplus(self.raw_sharpness)
 
     def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
-        precise = torch.promote_types(self.offset.dtype, torch.float32)  # the sums cancel
+        precise = torch.promote_types(self.offset.dtype, torch.float32)
         with without_autocast(self.offset.device):
-            like = self.inverse_matrices.to(self.offset.device)
-            offsets = self.acted(neighbourhood.pixels(height, width, like)).to(precise)
-            distance = offsets - self.offset.to(precise).view(-1, 1, 1, 1, 2)  # [E, |H|, U, V, 2]
-            spatial = -self.sharpness.to(precise).view(-1, 1, 1, 1) * distance.square().sum(-1)
-            if not self.preference.numel():  # one key pose; an empty sum gives it a gradient, which DDP waits for
-                return spatial[:, :, None] + self.preference.sum()
-            pose = (self._poses(self.group.order).to(precise) @ self.preference.to(precise).T).movedim(-1, 0)
-            return spatial[:, :, None] + pose[..., None, None]
+            wanted = self._wanted().to(precise)
+            places, poses = self._places(neighbourhood, height, width), self._poses(self.group.order)
+            spatial = F.linear(wanted[:, :3], places.to(precise).flatten(0, 2)).view(-1, *places.shape[:3])
+            pose = F.linear(wanted[:, 3:], poses.to(precise).flatten(0, 1)).view(-1, *poses.shape[:2])
+        return spatial[:, :, None] + pose[..., None, None]
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
         """Query and key of `key_dim` channels get those of position: q·k + √d b·ρ over √d."""
@@ -142,14 +145,20 @@ class QuadraticEncoding(Encoding):
 
     def _places(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         """ρ_x = (2u, −|u|²) at u = h⁻¹(j − i) in pixels: [|H|, U, V, 3]."""
+        if neighbourhood.size and neighbourhood == self.neighbourhood:
+            return self.places.to(self.offset.device)
         like = self.inverse_matrices.to(self.offset.device)
-        offsets = self.acted(neighbourhood.pixels(height, width, like))
-        return torch.cat((2 * offsets, -offsets.square().sum(-1, keepdim=True)), dim=-1)
+        return _of_offsets(self.acted(neighbourhood.pixels(height, width, like)))
 
     def _poses(self, query_poses: int) -> Tensor:
         """ρ_H = p(h⁻¹h̃): [query poses, key poses, n]; of one key pose in a lifting layer, where n = 0."""
         vectors = self.pose_vectors.to(self.offset.device)
         return vectors.new_zeros(query_poses, 1, 0) if self.lifting else vectors[self.relative_pose]
+
+
+def _of_offsets(offsets: Tensor) -> Tensor:
+    """(2u, −|u|²): [..., 2] → [..., 3]."""
+    return torch.cat((2 * offsets, -offsets.square().sum(-1, keepdim=True)), dim=-1)
 
 
 def _pose_vectors(group: Group) -> Tensor:

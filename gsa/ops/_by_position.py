@@ -47,7 +47,7 @@ def attend_by_position(
     _check(features, scores, window, value, out, bias, crop, stride)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    maps = out if value is None else (out.transpose(0, 1) @ value).transpose(0, 1)
+    maps = out.transpose(0, 1) if value is None else out.transpose(0, 1) @ value  # [heads, C′, C]
     poses = scores.shape[1]
     biases = None if bias is None else bias.repeat_interleave(poses)
     rows, columns = (
@@ -122,9 +122,9 @@ def _joined(pieces: list[Tensor], dim: int) -> Tensor:
 
 
 def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
-    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [C′, heads, C] → [C′·P, C·M, u, v]."""
+    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [heads, C′, C] → [C′·P, C·M, u, v]."""
     _, poses, key_poses, *sides = scores.shape
     weights = scores.flatten(2).softmax(-1).to(maps)  # scores are precise in networks of any dtype
-    kernel = maps.transpose(1, 2).flatten(0, 1) @ weights.flatten(1)  # [C′·C, P·M·u·v]
-    kernel = kernel.view(len(maps), -1, poses, key_poses, *sides).transpose(1, 2)
-    return kernel.reshape(len(maps) * poses, -1, *sides)
+    kernel = maps.flatten(1).T @ weights.flatten(1)  # [C′·C, P·M·u·v]
+    kernel = kernel.view(*maps.shape[1:], poses, key_poses, *sides).transpose(1, 2)
+    return kernel.reshape(maps.shape[1] * poses, -1, *sides)
