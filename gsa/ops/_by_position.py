@@ -47,7 +47,7 @@ def attend_by_position(
     _check(features, scores, window, value, out, bias, crop, stride)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    maps = out.transpose(0, 1) if value is None else out.transpose(0, 1) @ value  # [heads, C′, C]
+    maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
     poses = scores.shape[1]
     biases = None if bias is None else bias.repeat_interleave(poses)
     rows, columns = (
