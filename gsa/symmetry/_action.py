@@ -119,12 +119,13 @@ def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tenso
 
     Args:
         output: maps, [B, h, w, C], or tokens [B, N, C] with or without one of a class before them.
-        shape: of the input, [..., H, W]; channels come last, and tokens are a grid, where h : w = H : W.
+        shape: of the input, [..., H, W]; channels come last, and tokens are a grid, where h : w = H : W. What can be
+            maps [B, C, h, w] of a layer that cuts borders, or takes every so many-th pixel, is such.
     """
     height, width = shape[-2:]
     if output.ndim == 4:
         rows, columns, last = output.shape[1:]
-        if rows * width == columns * height and columns * width != last * height:
+        if rows * width == columns * height and not _is_map((columns, last), (height, width)):
             return output.movedim(-1, 1), lambda maps: maps.movedim(1, -1)
     if output.ndim in (4, 5):
         return output, lambda maps: maps
@@ -137,6 +138,18 @@ def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tenso
                 maps = tokens.mT.unflatten(2, (rows, cells // rows))
                 return maps, partial(_as_tokens, of_class)
     return None
+
+
+def _is_map(sides: tuple[int, int], full: tuple[int, int]) -> bool:
+    """Whether maps have these sides where k ≥ 0 pixels are cut and every s-th is taken: ⌊(n − k)/s⌋ or ⌈(n − k)/s⌉."""
+    if sides[0] * full[1] == sides[1] * full[0]:
+        return True
+    for stride in range(1, max(full) + 1):
+        least = [n - stride * side for n, side in zip(full, sides, strict=True)]  # of k, rounded up
+        for first in (least, [k - stride + 1 for k in least]):  # rounded up, rounded down
+            if max(*first, 0) <= min(first) + stride - 1:
+                return True
+    return False
 
 
 def _as_tokens(of_class: Tensor, maps: Tensor) -> Tensor:
