@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
+from gsa.groups import Group
 from gsa.models._network import Network
 
 __all__ = ["Features"]
@@ -19,6 +20,7 @@ class Features(nn.Module):
 
     Attributes:
         network: as given.
+        group, num_features: of the network.
 
     Shapes:
         [B, C, H, W] → a list of [B, channels, |H|, H′, W′]
@@ -36,6 +38,18 @@ class Features(nn.Module):
         ):
             raise ValueError(f"out_indices must be a list of integers, but got {out_indices!r}")
         self.network, self.out_indices = network, out_indices
+
+    @property
+    def group(self) -> Group:
+        return self.network.group
+
+    @property
+    def num_features(self) -> int:
+        return self.network.num_features
+
+    def no_weight_decay(self) -> set[str]:
+        """As `Network.no_weight_decay`."""
+        return {f"network.{name}" for name in self.network.no_weight_decay()}
 
     def forward(self, images: Tensor) -> list[Tensor]:
         features = self.network.forward_stages(images)

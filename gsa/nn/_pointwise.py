@@ -27,12 +27,13 @@ class PointwiseLinear(nn.Linear):
 
     @property
     def plain_weight(self) -> Tensor:
-        """The weight, for those that multiply with it themselves and do not call this map.
+        """The weight, for those that multiply with it themselves and do not call this map, nor hooks on it.
 
         Raises:
             ValueError: it is made anew by a hook whenever the map is called.
         """
-        if "weight" in self.__dict__ and not getattr(self, "_is_replica", False):
+        made = "weight" in self.__dict__ and self._forward_pre_hooks  # which FSDP's views of its weights are not
+        if made and not getattr(self, "_is_replica", False):
             raise ValueError(
                 "weights of attention must not be made by hooks, which are passed over here (as torch.nn.utils.prune, "
                 "spectral_norm and weight_norm do): use torch.nn.utils.parametrizations, or prune.remove"
@@ -46,7 +47,13 @@ class PointwiseLinear(nn.Linear):
 
 
 def pointwise(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """W x + b at every pixel and pose; one product for each sample leaves the pixels where they are in memory."""
+    """W x + b at every pixel and pose; one product for each sample leaves the pixels where they are in memory.
+
+    Raises:
+        ValueError: features on another device than the weights.
+    """
+    if x.device != weight.device:
+        raise ValueError(f"features must be on the device of the weights, {weight.device}, but are on {x.device}")
     weights, columns = weight.expand(x.shape[0], -1, -1), x.flatten(2)
     y = torch.bmm(weights, columns) if bias is None else torch.baddbmm(bias[:, None], weights, columns)
     return y.unflatten(2, x.shape[2:])

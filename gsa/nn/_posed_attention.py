@@ -126,7 +126,7 @@ class PosedAttention(nn.Module):
                 made.bias.copy_(convolution.bias)
                 made.bias.requires_grad_(convolution.bias.requires_grad)
         for parameter in (made.weight, *made.encoding.parameters()):
-            parameter.requires_grad_(convolution.weight.requires_grad)
+            parameter.requires_grad_(convolution.weight.requires_grad and parameter.numel() > 0)
         return made.train(convolution.training)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -172,7 +172,8 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
     Raises:
         ValueError: convolutions that cannot be replaced, by name; nothing has been changed then.
     """
-    if isinstance(model, nn.Conv2d):
+    check_border(border)
+    if isinstance(model, nn.Conv2d) and not _is_pointwise(model):
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     of_convolution: dict[nn.Module, PosedAttention] = {}

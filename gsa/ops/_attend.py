@@ -83,7 +83,7 @@ def attention_weights(
 ) -> Tensor:
     """Where each output pose looks: the weights of `attend`, summed over key poses and averaged over query poses.
 
-    Written out, so meant for pictures, not for training. Arguments as in `attend`.
+    Written out, so meant for pictures, not for training. Arguments as in `attend`; halves are summed in float32.
 
     Returns:
         [B, heads, P, H, W, U, V]; every map [U, V] sums to 1 and is 0 outside the window and the picture, of which
@@ -92,8 +92,8 @@ def attention_weights(
     seed = _draw_seed(query.device, 0.0)
     call = _ready(Call(query, key, key, spatial, pose, window, seed, is_regular(form), 0.0))
     check_centre(call.window)
-    weights = reference.weights(call).sum(-3)
-    return weights if call.regular else weights.mean(3)
+    weights = reference.weights(call.to(call.sum_dtype)).sum(-3)
+    return (weights if call.regular else weights.mean(3)).to(query.dtype)
 
 
 def _ready(call: Call) -> Call:

@@ -8,7 +8,7 @@ __all__ = ["parameter_groups", "sort_parameters"]
 
 
 def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
-    """The trainable parameters of a network by what they are, each once.
+    """The parameters of a network by what they are, each once; frozen ones as well, which may be thawed later.
 
     Args:
         network: any module. A module in it that has a `parameter_kind`, as encodings do, says what all of its
@@ -40,9 +40,8 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
             told |= dict.fromkeys(module.parameters(), kind)
     kinds: dict[str, list[nn.Parameter]] = {"matrices": [], "positions": [], "rest": []}
     for parameter in network.parameters():
-        if parameter.requires_grad:
-            is_matrix = parameter.ndim >= 2 and min(parameter.shape[:2]) > 1
-            kinds[told.get(parameter, "matrices" if is_matrix else "rest")].append(parameter)
+        is_matrix = parameter.ndim >= 2 and min(parameter.shape[:2]) > 1
+        kinds[told.get(parameter, "matrices" if is_matrix else "rest")].append(parameter)
     return kinds
 
 

@@ -78,6 +78,10 @@ def test_positions_are_named_to_optimizers_of_timm():
     assert network.get_classifier() is network.head
     assert {parameters[name] for name in network.no_weight_decay()} == set(kinds["positions"]) != set()
     assert gsa.create_model("digits_r4_sa").no_weight_decay() == set()
+    backbone = gsa.create_model("digits_gsa", features_only=True)
+    assert backbone.no_weight_decay() == {f"network.{name}" for name in network.no_weight_decay()}
+    assert backbone.no_weight_decay() <= dict(backbone.named_parameters()).keys()
+    assert (backbone.group, backbone.num_features) == (network.group, network.num_features)
 
 
 def test_the_head_of_a_transformer_is_that_of_torchvision_and_no_matrix():

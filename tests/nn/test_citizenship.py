@@ -42,6 +42,23 @@ def test_weights_that_hooks_make_are_refused_and_those_of_parametrizations_used(
     assert all(p.grad is not None for p in part.parametrizations.weight.parameters())
 
 
+def test_weights_that_are_views_as_fsdp_sets_them_are_used():
+    layer, x = (
+        gsa.nn.GroupSelfAttention("R4", 2, 2, num_heads=2, head_dim=8, neighbourhood=3),
+        torch.rand(1, 2, 4, 5, 5),
+    )
+    before, part = layer(x), layer.query_key_value
+    weight = part._parameters.pop("weight")
+    part.__dict__["weight"] = weight.view_as(weight)
+    assert torch.equal(layer(x), before)
+
+
+def test_features_on_another_device_are_refused():
+    layer = gsa.nn.LiftingSelfAttention("R4", 2, 4)
+    with pytest.raises(ValueError, match="device of the weights, cpu, but are on meta"):
+        layer(torch.rand(1, 2, 6, 6, device="meta"))
+
+
 @pytest.fixture(params=["summed", "regular"])
 def network(request):
     """SqueezeNet with its first convolution replaced."""

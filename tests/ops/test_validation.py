@@ -2,6 +2,8 @@ import pytest
 import torch
 
 from gsa import ops
+from gsa.ops._call import Call
+from gsa.ops.impl import reference
 from tests.ops.cases import tensors
 
 
@@ -81,6 +83,18 @@ def test_options_out_of_range_are_refused():
     for probability in (1.0, -0.1):
         with pytest.raises(ValueError, match=r"probability in \[0, 1\)"):
             ops.attend(*five, window, dropout=probability)
+
+
+def test_attention_weights_of_halves_are_those_of_their_sums():
+    """Scores far from zero, which halves do not tell apart."""
+    torch.manual_seed(0)
+    query, key = 20 * torch.rand(1, 1, 1, 5, 5, 8), 20 + torch.rand(1, 1, 1, 5, 5, 8)
+    halves = [t.bfloat16() for t in (query, key, torch.rand(1, 3, 3, 8), torch.zeros(1, 1, 8))]
+    window = torch.ones(3, 3, dtype=torch.bool)
+    found, expected = (ops.attention_weights(*tensors, window) for tensors in (halves, [t.float() for t in halves]))
+    assert found.dtype == torch.bfloat16 and (found.float() - expected).abs().max() < 1e-2
+    call = Call(halves[0], halves[1], halves[1], *halves[2:], window, torch.zeros(()), True, 0.0)
+    assert (reference.weights(call).sum(-3).float() - expected).abs().max() > 1e-2  # planted: every score rounded
 
 
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])

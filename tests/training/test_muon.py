@@ -38,10 +38,10 @@ def test_depthwise_filters_and_heads_of_other_names_are_no_matrices():
     assert len(kinds["positions"]) == 3
 
 
-def test_frozen_and_shared_parameters_come_once_or_not_at_all():
+def test_shared_parameters_come_once_and_frozen_ones_as_well():
     linear = nn.Linear(3, 3)
     network = nn.Sequential(linear, linear, nn.Linear(3, 2).requires_grad_(False), nn.Embedding(4, 3))
-    assert [len(kind) for kind in sort_parameters(network).values()] == [1, 0, 2]
+    assert [len(kind) for kind in sort_parameters(network).values()] == [2, 0, 3]
 
 
 def test_steps_of_matrices_are_orthogonal():
@@ -101,6 +101,14 @@ def test_positions_do_not_decay():
         make(network).step()
         assert torch.equal(offset, before)
         torch.testing.assert_close(network.head.weight.detach(), head.detach() * 0.95)
+
+
+def test_frozen_positions_do_not_decay_when_they_are_thawed():
+    network = gsa.create_model("rotmnist_positional")
+    encoding = network.lifting.encoding.requires_grad_(False)
+    for optimizer in (torch.optim.AdamW(parameter_groups(network), weight_decay=0.5), muon(network, weight_decay=0.5)):
+        (group,) = (g for g in optimizer.param_groups if any(p is encoding.offset for p in g["params"]))
+        assert group["weight_decay"] == 0
 
 
 def test_a_network_without_positions_is_optimised_as_before():
