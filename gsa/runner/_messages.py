@@ -15,7 +15,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
 
 from gsa._extras import not_installed
 from gsa._nearest import nearest
@@ -46,6 +46,8 @@ def explained(error: Exception) -> str:
         swept = "; in a sweep over what brings this key, choose its group as well, such as data=rotmnist"
         more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
+    if key and isinstance(cause, ValidationError):
+        return f"{key}: {str(cause).splitlines()[0]}"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         missing = error.missing_cfg_file
         for plugin, extra in _PLUGINS.items():

@@ -249,6 +249,7 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
     ("experiment=null", "Config group override must be a string or a list. Got NoneType (a group is left out by"),
     ("hydra.job.chdir=true", "hydra.job.chdir must be false, because paths of data and modules are relative to where"),
     ("+typo=1", "unknown key 'typo' (the nearest is"),
+    ("seed=1.5", "refused: seed: Value '1.5' of type 'float' could not be converted to Integer\n"),
     ("model.neighborhood=7", "(the nearest is 'model.neighbourhood')"),
     ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),
     ("experiment=rotmnist/r4_saa", "(the nearest is 'experiment/rotmnist/r4_sa')"),
