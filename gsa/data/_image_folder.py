@@ -23,9 +23,10 @@ class ImageFolderDataModule(PictureDataModule):
     """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/* where they are in parts already.
 
     Of plain class folders, shares of every class are drawn for test and validation; of parts without a folder val, a
-    share of train is set apart. Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at most 100 million
-    pixels, of any size and kind, read as RGB; the shorter side is scaled to `size`, and the centre cut out. Files whose
-    names do not end as pictures' do are passed over and warned of, but for hidden ones. `setup` reads every file once.
+    share of every class of train is set apart. Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at
+    most 100 million pixels, of any size, read as RGB; the shorter side is scaled to `size`, and the centre cut out.
+    Files whose names do not end as pictures' do are passed over and warned of, but for hidden ones. `setup` reads every
+    file once.
 
     Args:
         root: holds the folders of the classes; or the folders train, test and perhaps val, each with the same classes.
@@ -97,7 +98,10 @@ class ImageFolderDataModule(PictureDataModule):
         self._check_names(classes)
         if not self._in_parts:
             self._check_places([self.root / name for name in classes])
-            return self._dealt_out(self._readable({"all": self._files(self.root, classes)})["all"], classes)
+            files = self._readable({"all": self._files(self.root, classes)})["all"]
+            return self._dealt_out(
+                files, classes, {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
+            )
         named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()
         for part in named:
             if (found := self._classes(part)) != classes:
@@ -108,11 +112,7 @@ class ImageFolderDataModule(PictureDataModule):
             part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
         }
         if "val" not in parts:
-            training = read["train"]
-            order = numpy.random.default_rng(self.split_seed).permutation(len(training))
-            count = max(round(self.val_share * len(training)), 1)
-            parts["val"] = Subset(training, order[:count].tolist())
-            parts["train"] = Subset(training, order[count:].tolist())
+            parts |= self._dealt_out(read["train"], classes, {"val": self.val_share})
         return parts
 
     @property
@@ -132,10 +132,14 @@ class ImageFolderDataModule(PictureDataModule):
     def _files(self, folder: Path, classes: Sequence[str]) -> PictureFiles:
         return PictureFiles.of_folder(folder, classes, self.image_size)
 
-    def _dealt_out(self, files: PictureFiles, classes: Sequence[str]) -> dict[str, LabelledPictures]:
-        shares = self.test_share, (1 - self.test_share) * self.val_share
-        test, val, train = stratified(files.labels, shares, self.split_seed, classes.__getitem__)
-        return {"train": Subset(files, train), "val": self._mixed(files, val), "test": self._mixed(files, test)}
+    def _dealt_out(
+        self, files: PictureFiles, classes: Sequence[str], shares: dict[str, float]
+    ) -> dict[str, LabelledPictures]:
+        """By part its share of every class; what remains is for training."""
+        named = {f"{part}_share": share for part, share in shares.items()}
+        *drawn, train = stratified(files.labels, named, self.split_seed, classes.__getitem__)
+        parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
+        return {"train": Subset(files, train), **parts}
 
     def _mixed(self, files: PictureFiles, rows: Sequence[int]) -> Subset:
         """In an order whose first few are of all classes, for whoever looks at no more (`limit_test_batches`)."""

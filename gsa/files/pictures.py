@@ -10,14 +10,27 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from gsa.files._text import printable
 
-__all__ = ["ENDINGS", "FORMATS", "MOST_BYTES", "MOST_PIXELS", "is_called_a_picture", "is_hidden", "read_picture"]
+__all__ = [
+    "ENDINGS",
+    "FORMATS",
+    "MOST_BYTES",
+    "MOST_PIXELS",
+    "has_pages",
+    "is_called_a_picture",
+    "is_hidden",
+    "read_picture",
+]
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is started, whatever a file is called
 ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
-# Tags of TIFF files: bits of a number; 0 where white is zero; (2,) where numbers are signed.
-_BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339
+# Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
+_BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
+_NOT_READ = (
+    f"it is not a whole file of {', '.join(FORMATS)}, or a TIFF of a kind that is not read: expected one channel of "
+    "up to 32 bits, two of 8, or three or four of 8 or 16; floating numbers in one channel of 32 bits"
+)
 
 
 def is_called_a_picture(path: str | os.PathLike) -> bool:
@@ -30,10 +43,19 @@ def is_hidden(path: str | os.PathLike) -> bool:
     return any(part.startswith(".") for part in Path(path).parts)
 
 
-def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:
-    """The centre of a picture, of an animation the first frame: the shorter side is scaled to `size`, the rest cut off.
+def has_pages(path: str | os.PathLike) -> bool:
+    """Whether a picture is a TIFF of several pages, such as a stack, of which `read_picture` reads the first."""
+    try:
+        with Image.open(path, formats=("TIFF",)) as opened:
+            return opened.is_animated  # type: ignore[attr-defined]
+    except UnidentifiedImageError:
+        return False
 
-    Upright, where a camera has noted how it was held (EXIF), as viewers show it.
+
+def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:
+    """The centre of a picture: the shorter side is scaled to `size`, the rest cut off.
+
+    The first of several frames or pages; upright, where a camera has noted how it was held (EXIF), as viewers show it.
 
     Args:
         path: a PNG, JPEG, TIFF, BMP, WebP or GIF file, or one that is open or in memory.
@@ -51,9 +73,10 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Im
             _check_file(Path(path))
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             _check_pixels(*opened.size, size)
+            _check_planes(opened)
             return _centre(_upright(_eight_bits(opened).convert(mode), opened), size)
     except Exception as error:  # what decoders make of damaged bytes has no common name
-        reason = f"it is not a whole file of {', '.join(FORMATS)}"
+        reason = _NOT_READ
         if not isinstance(error, UnidentifiedImageError):
             reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
@@ -76,6 +99,16 @@ def _check_pixels(width: int, height: int, size: int) -> None:
         raise ValueError(
             f"pictures must have at most {MOST_PIXELS:,} pixels once their shorter side is {size}, "
             f"but it is {width} × {height}"
+        )
+
+
+def _check_planes(picture: Image.Image) -> None:
+    """Pillow takes each plane for numbers of 8 bits; of grey pictures there is but one, which it reads right."""
+    tags: Any = getattr(picture, "tag_v2", {})
+    bits = max(tags.get(_BITS, (1,)))
+    if tags.get(_PLANES) == 2 and bits > 8 and len(picture.getbands()) > 1:
+        raise ValueError(
+            f"colours that lie apart (planar) must have at most 8 bits a number, but have {bits}: save them interleaved"
         )
 
 

@@ -24,8 +24,8 @@ class SelfAttention(nn.Module):
     """Multi-head self-attention over relative positions and poses; its subclasses say what goes in.
 
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
-    keys outside the picture take no part, unless there are zeros (`border`); W_o joins the heads. Hooks on the submodules
-    that hold these maps may not be called, as their weights alone are used.
+    keys outside the picture take no part, unless there are zeros (`border`); W_o joins the heads. Hooks on the
+    submodules that hold these maps may not be called, as their weights alone are used.
 
     The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore
     content, so their weights are the same for every picture. They are a group convolution whose kernels are tied by a

@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gsa import viz
+from gsa.files import short_label
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
 from gsa.report._description import measured_group
@@ -52,6 +53,7 @@ def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, findings: F
 def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) -> dict[str, Callable[[], Any]]:
     """Name → what draws it."""
     pictures, labels = run.data.parts["test"].first(_TURNED)
+    names = list(map(short_label, run.data.classes))
     # of raw pictures: the zeros that turning brings into the corners are black
     figures: dict[str, Callable[[], Any]] = {
         "angles": lambda: viz.draw_angles(run.logits, pictures, labels, group("R24")),
@@ -60,9 +62,9 @@ def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) ->
     if report["history"]:
         figures["learning"] = lambda: viz.draw_learning(report["history"])
     if findings is not None:
-        figures["confusion"] = lambda: viz.draw_confusion(findings.confusion, run.data.classes)
+        figures["confusion"] = lambda: viz.draw_confusion(findings.confusion, names)
         if findings.mistakes:
-            figures["mistakes"] = lambda: _draw_mistakes(findings, run)
+            figures["mistakes"] = lambda: _draw_mistakes(findings, run, names)
     lifting = next((module for module in run.network.modules() if isinstance(module, LiftingSelfAttention)), None)
     if lifting is not None:
         figures["orbit"] = lambda: viz.draw_orbit(
@@ -98,9 +100,8 @@ def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
     return lifting.acted_encoding(*pictures.shape[-2:])
 
 
-def _draw_mistakes(findings: Findings, run: Subject) -> Any:
+def _draw_mistakes(findings: Findings, run: Subject, names: Sequence[str]) -> Any:
     """The pictures of the test that were taken for another class with the most confidence."""
-    names = run.data.classes
     pictures = run.data.parts["test"].as_read(torch.stack([one.picture for one in findings.mistakes]))
     taken = "{}, taken for\n{} ({:.0f} %)".format
     captions = [taken(names[one.label], names[one.predicted], 100 * one.confidence) for one in findings.mistakes]

@@ -19,7 +19,7 @@ def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure
 
     Args:
         counts: int [K, K], true class by predicted class.
-        names: of the classes; their numbers when None.
+        names: of the classes, as matplotlib takes them: what is between two $ is a formula; their numbers when None.
 
     Returns:
         A matplotlib figure.

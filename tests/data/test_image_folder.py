@@ -34,6 +34,47 @@ def test_a_validation_part_is_set_apart(tmp_path):
     assert images.shape == (4, 3, 16, 16)
 
 
+def test_every_class_is_in_training_and_validation_by_its_share(tmp_path):
+    """Planted: a class of which a share of all pictures would often take both; and another draw, which is noticed."""
+    write_pictures(tmp_path, count=40)
+    write_pictures(tmp_path, classes=("eel",), count=2)
+
+    def drawn(split_seed, val_share=0.5):
+        module = ImageFolderDataModule(tmp_path, 8, val_share, 4, split_seed)
+        module.setup()
+        return module
+
+    for seed in range(4):
+        module = drawn(seed)
+        for part in ("train", "val"):
+            labels = [label for _, label in module.parts[part]]
+            assert [labels.count(label) for label in range(3)] == [20, 20, 1]
+    first, second = drawn(0).digests, drawn(1).digests
+    assert {part for part in first if first[part] != second[part]} >= {"train", "val"} and drawn(0).digests == first
+    (tmp_path / "train" / "eel" / "0.jpg").unlink()
+    with pytest.raises(ValueError, match="each of 2 parts, but eel has 1, of which val_share takes 1"):
+        drawn(0)
+
+
+def test_shares_that_leave_nothing_are_named(tmp_path):
+    write_pictures(tmp_path, parts=("all",), count=20)
+    with pytest.raises(ValueError, match="3 parts, but cat has 20, of which test_share takes 18, val_share takes 2"):
+        ImageFolderDataModule(tmp_path / "all", 8, val_share=0.9, test_share=0.9).setup()
+
+
+def test_stacks_are_counted(tmp_path, recwarn):
+    write_pictures(tmp_path, parts=("all",), suffix="tif")
+    ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
+    assert not recwarn.list
+    page = Image.new("L", (8, 8))
+    for name in ("dog/3.tif", "cat/b\n.tif"):
+        page.save(tmp_path / "all" / name, save_all=True, append_images=[page])
+    with pytest.warns(
+        UserWarning, match=r"^files with several pages, of which the first is read \(2\): b\\n.tif, 3.tif$"
+    ):
+        ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
+
+
 def test_a_validation_folder_is_used(tmp_path):
     write_pictures(tmp_path, parts=("train", "val", "test"))
     module = ImageFolderDataModule(tmp_path, batch_size=4)

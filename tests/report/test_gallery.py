@@ -1,11 +1,14 @@
 """A report is finished whatever cannot be drawn."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from gsa import viz
+from gsa.data import DigitsDataModule
 from gsa.nn import GroupSelfAttention, LiftingSelfAttention
-from gsa.report._gallery import _LARGEST_MAP, bytes_of_maps, directions
+from gsa.report._gallery import _LARGEST_MAP, bytes_of_maps, directions, draw_gallery
 from gsa.runner import train
 
 OF_THE_GROUP = ("report=true", "model=digits_r4_sa", "trainer.max_epochs=1")
@@ -22,6 +25,27 @@ def test_a_picture_that_cannot_be_drawn_is_left_out(small, tmp_path, monkeypatch
     assert "orbit" not in drawn and {"learning", "attention", "confusion"} <= drawn
     assert (tmp_path / "run" / "report.json").exists() and objects["report"]["epochs"] == 1
     assert "orbit.png could not be drawn: planted" in caplog.text
+
+
+@pytest.mark.parametrize("name, label", [
+    ("$5_ & $10_a", r"\$5_ & \$10_a"), ("caf\udce9", r"caf\udce9"), ("two\nlines", r"two\nlines"),
+    ("long " * 30, "long long …ong long "), ("cat", "cat"),
+])  # fmt: skip
+def test_classes_are_drawn_whatever_they_are_called(tmp_path, monkeypatch, name, label):
+    """Planted: what matplotlib takes for a formula, and what it cannot write."""
+    captions = []
+    draw = viz.draw_mistakes
+    monkeypatch.setattr(viz, "draw_mistakes", lambda pictures, found: captions.extend(found) or draw(pictures, found))
+    classes = [name, *map(str, range(1, 10))]
+    monkeypatch.setattr(DigitsDataModule, "classes", classes)
+    data = DigitsDataModule()
+    data.setup()
+    subject = SimpleNamespace(network=torch.nn.Flatten(), data=data)
+    mistake = SimpleNamespace(picture=torch.zeros(1, 8, 8), label=0, predicted=1, confidence=0.9)
+    findings = SimpleNamespace(confusion=torch.eye(10, dtype=torch.int64), mistakes=[mistake])
+    report = {"history": [], "equivariance_error_before": {}, "equivariance_error": {}}
+    assert not {"confusion", "mistakes"} & set(draw_gallery(tmp_path, report, subject, findings))
+    assert captions == [f"{label}, taken for\n1 (90 %)"]
 
 
 def test_attention_maps_that_would_not_fit_are_not_written_out(small, tmp_path, monkeypatch, caplog):
