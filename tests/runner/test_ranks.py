@@ -148,7 +148,10 @@ def started(run, *options):
     command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)  # fmt: skip
+    start = time.monotonic()
     while not (run / "checkpoints" / "last.ckpt").exists():
+        if time.monotonic() - start > 120:
+            process.kill()
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.1)
     return process, processes_of(run)[:2]  # before their data loaders'
