@@ -17,7 +17,7 @@ from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
 from gsa.files import one_line, printable, refuse_unwritable, write_whole
-from gsa.files.pictures import ENDINGS, is_called_a_picture, is_hidden, read_picture
+from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
 from gsa.saved import Saved, read
@@ -69,6 +69,8 @@ def run(options: Namespace) -> int:
         write_whole(options.csv, _csv(table, saved.pictures.classes))
     if left_out:
         print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
+    if stacks := [printable(str(path)) for path, _ in table if has_pages(path)]:
+        print(f"gsa: of {len(stacks)} with several pages the first was read:", *stacks, sep="\n    ", file=sys.stderr)
     if negatives:
         print(_doubt(negatives, len(files), saved.pictures), file=sys.stderr)
     return 0 if not left_out else 1 if table else 2

@@ -28,6 +28,11 @@ class Action(ABC):
     elements: Sequence[str]
     exact: Sequence[int]
 
+    @property
+    def moving(self) -> Sequence[int]:
+        """Exact elements but those that do nothing by definition."""
+        return self.exact
+
     @abstractmethod
     def act(self, x: Tensor, element: int) -> Tensor:
         """L_g x, of the input of a network."""
@@ -82,6 +87,10 @@ class GroupAction(Action):
         self.name = self.group.name
         self.elements = [self.group.describe(g) for g in range(self.group.order)]
         self.exact = self.group.grid_elements
+
+    @property
+    def moving(self) -> Sequence[int]:
+        return self.exact[1:]  # without the identity
 
     def act(self, x: Tensor, element: int) -> Tensor:
         return self.group.act(x, element)

@@ -11,8 +11,8 @@ from gsa._compiled import as_written, original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import evaluating
-from gsa.symmetry._silence import another, refuse_silence
+from gsa.symmetry._measure import evaluating, saying_dtype
+from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
 
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
 
@@ -39,7 +39,7 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
 
     Raises:
         ValueError: an output of the module itself of another shape, of one that says nothing of some element, or one
-            that does not depend on the input.
+            that does not depend on the input; an input that no exact element moves, or of another dtype.
     """
     module, symmetry = original(module), action(symmetry)
     whole = name_of_whole(module)
@@ -149,6 +149,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
             else f"the shape {list(result.shape)}"
         )
         raise cannot_move(symmetry, whole, received, x)
+    refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
     refuse_silence(lambda other: tensor_of(module(other)), x, result, [], whole)
     _leave_out_tables(module, another(x), outputs)
     return outputs | {whole: result}
@@ -162,17 +163,9 @@ def name_of_whole(module: nn.Module) -> str:
 
 def _run(module: nn.Module, x: Tensor) -> Tensor | None:
     """The first tensor that comes of it; of another dtype than the weights it may be that nothing can."""
-    try:
+    with saying_dtype(module, x):
         output = tensor_of(module(x.clone()))
         return None if output is None else output.clone()
-    except RuntimeError as error:
-        weights = next((p.dtype for p in module.parameters() if p.is_floating_point()), x.dtype)
-        if x.dtype == weights:
-            raise
-        raise ValueError(
-            f"the input must be of the dtype that {type(module).__name__} takes, such as the {weights} of its "
-            f"weights, but is {x.dtype}: {error}"
-        ) from error
 
 
 def _leave_out_tables(module: nn.Module, other: Tensor, outputs: dict[str, Tensor]) -> None:

@@ -12,13 +12,14 @@ from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
-from gsa.symmetry._silence import refuse_silence
+from gsa.symmetry._silence import refuse_silence, refuse_stillness
 
 __all__ = [
     "check_shift",
     "equivariance_error",
     "evaluating",
     "permutation_error",
+    "saying_dtype",
     "translation_error",
 ]
 
@@ -37,7 +38,8 @@ def equivariance_error(
         x: what is moved: pictures [B, C, H, W], features [B, C, |H|, H, W]; of permutations, tokens [B, N, C].
         group: any group, or its name; it need not be the module's own. Or another `Action`: `Shifts`,
             `TokenPermutations`, `FeaturePermutations`.
-        refuse_silent: whether a Φ that hardly depends on its input is refused; else its errors are small.
+        refuse_silent: whether a Φ that hardly depends on its input is refused, and an input that is not moved; else
+            errors are small.
 
     Returns:
         {element index: relative error}. The output decides what L_g means, as the `Action` says: of groups, 2-D outputs
@@ -46,7 +48,8 @@ def equivariance_error(
         picture loses.
 
     Raises:
-        ValueError: an output of another shape, one that hardly depends on the input, or no tensor.
+        ValueError: an output of another shape, one that hardly depends on the input, or no tensor; an input that no
+            exact element moves, but for a group of which only the identity is exact; one of another dtype.
     """
     symmetry = action(group)
     with torch.no_grad(), evaluating(module):
@@ -60,6 +63,7 @@ def equivariance_error(
             assert error is not None  # as of the same shape before
             errors[element] = error
         if refuse_silent:
+            refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
             refuse_silence(run, x, before, errors.values(), _name(module))
         return errors
 
@@ -79,23 +83,28 @@ def translation_error(
         margin: at least the sum of the shift and the reach of Φ, or the border is seen.
 
     Raises:
-        ValueError: the margin leaves nothing, the shift moves nothing, the output is no tensor, has another size, or
-            does not depend on the input.
+        ValueError: the margin leaves nothing, the shift moves nothing of the picture, the output is no tensor, has
+            another size, or does not depend on the input.
     """
     shift = (shift, shift) if isinstance(shift, int) else shift
     height, width = x.shape[-2:]
     if 2 * margin >= min(height, width) or margin < 0:
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
     check_shift(shift, x)
+
+    def shifted(t: Tensor) -> Tensor:
+        return torch.roll(t, shift, (-2, -1))
+
+    refuse_stillness(x, [shifted(x)], f"a shift by {shift}")
     with torch.no_grad(), evaluating(module):
         run = _runner(module)
-        expected, moved = run(x), run(torch.roll(x, shift, (-2, -1)))
+        expected, moved = run(x), run(shifted(x))
         refuse_silence(run, x, expected, [relative_error(moved, expected)], _name(module))
     if expected.ndim == 2:
         return relative_error(moved, expected)
     _check_pixels(expected, x)
     inside = (..., slice(margin, height - margin), slice(margin, width - margin))
-    return relative_error(moved[inside], torch.roll(expected, shift, (-2, -1))[inside], norm(expected[inside]))
+    return relative_error(moved[inside], shifted(expected)[inside], norm(expected[inside]))
 
 
 def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation: Tensor) -> float:
@@ -107,14 +116,15 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
         permutation: int64 [H·W].
 
     Raises:
-        ValueError: no permutation of the pixels; an output that is no tensor, has other pixels, or does not depend on
-            the input.
+        ValueError: no permutation of the pixels, or one that moves nothing of the picture; an output that is no tensor,
+            has other pixels, or does not depend on the input.
     """
     check_order(permutation, x.shape[-2] * x.shape[-1])
 
     def permuted(t: Tensor) -> Tensor:
         return t.flatten(-2)[..., permutation].view_as(t)
 
+    refuse_stillness(x, [permuted(x)], "the permutation")
     with torch.no_grad(), evaluating(module):
         run = _runner(module)
         expected, moved = run(x), run(permuted(x))
@@ -139,7 +149,8 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The module for inputs that it may change and outputs that it may use again, as long as they are tensors."""
 
     def run(x: Tensor) -> Tensor:
-        output = module(x.clone())
+        with saying_dtype(module, x):
+            output = module(x.clone())
         if not isinstance(output, Tensor):
             raise ValueError(
                 f"{_name(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
@@ -158,6 +169,23 @@ def _check_pixels(output: Tensor, x: Tensor) -> None:
     if output.shape[-2:] != x.shape[-2:]:
         height, width = x.shape[-2:]
         raise ValueError(f"the output must keep the {height}×{width} pixels of the input, but is {list(output.shape)}")
+
+
+@contextmanager
+def saying_dtype(module: Callable, x: Tensor) -> Iterator[None]:
+    """What fails inside where an input is not of the dtype of a module's weights is said in words, a ValueError."""
+    try:
+        yield
+    except RuntimeError as error:
+        owner = _owner(module)
+        parameters = owner.parameters() if owner is not None else ()
+        weights = next((p.dtype for p in parameters if p.is_floating_point()), x.dtype)
+        if x.dtype == weights:
+            raise
+        raise ValueError(
+            f"the input must be of the dtype that {_name(module)} takes, such as the {weights} of its weights, but is "
+            f"{x.dtype}: {error}"
+        ) from error
 
 
 @contextmanager

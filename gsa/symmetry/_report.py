@@ -164,6 +164,8 @@ class LayerReport:
 
     def _between(self, layer: str, before: float, after: float) -> list[str]:
         """Whether the first broken layer breaks it, or what is done before it, and in which module."""
+        if not self.broken:
+            return [f"the whole keeps it; {layer} is {after:.1e} off, unless what it returns is no map of the input"]
         rows = list(self.errors)
         last = rows[rows.index(layer) - 1] if layer != rows[0] else "the input"
         if layer == rows[-1]:

@@ -1,4 +1,4 @@
-"""Maps that return nearly the same of any input commute with everything, and say nothing of a symmetry."""
+"""Maps that return nearly the same of any input, and inputs that nothing moves, say nothing of a symmetry."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gsa.symmetry._norm import relative_error
 
-__all__ = ["another", "refuse_silence"]
+__all__ = ["another", "refuse_silence", "refuse_stillness"]
 
 _LITTLE, _MANY = 1e-3, 1000  # what other inputs have to change of an output, and how many times its error
 
@@ -43,6 +43,26 @@ def refuse_silence(
             f"{name} returns nearly the same whatever it is given (another input changes {change:.1e} of it, the "
             f"symmetry {largest:.1e}), which says nothing of a symmetry: judge what it makes before its last bias, or "
             "trained weights"
+        )
+
+
+def refuse_stillness(x: Tensor, moved: Iterable[Tensor], name: str) -> None:
+    """Refuse to judge by an input that stays as it is, for which any map commutes.
+
+    Args:
+        x: the input; an empty one is left to `refuse_silence`, and one of a single pixel can be no other, while what is
+            made of it may have poses.
+        moved: what a symmetry makes of it; where it is nothing, nothing is asked.
+        name: of the symmetry.
+
+    Raises:
+        ValueError: such an input.
+    """
+    stays = (torch.equal(other, x) for other in moved)
+    if x.numel() and x.shape[-2:].numel() > 1 and next(stays, False) and all(stays):
+        raise ValueError(
+            f"{name} moves nothing of this input: expected one that is changed, as random numbers are, but the given "
+            f"{list(x.shape)} stays as it is, of which every map keeps the symmetry"
         )
 
 

@@ -114,6 +114,15 @@ def test_negatives_are_told_of_and_inverted(tmp_path, capsys):
     assert "1 of 4 pictures look like negatives" in said.err and "3.png" in said.err
 
 
+def test_files_with_several_pages_are_named(tmp_path, capsys):
+    page = Image.new("L", (12, 12))
+    page.save(tmp_path / "stack.tif", save_all=True, append_images=[page])
+    page.save(tmp_path / "one.tif")
+    assert cli.main(["predict", str(tmp_path), "--checkpoint", "digits_gsa"]) == 0
+    said = capsys.readouterr().err
+    assert "of 1 with several pages the first was read:\n    " in said and "stack.tif" in said and "one.tif" not in said
+
+
 def test_poses_stand_under_their_picture(network, folder, capsys):
     assert cli.main(["predict", str(folder / "a.tif"), str(folder / "m.gif"), "--poses"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torchvision.models import SwinTransformer, VisionTransformer, resnet18
 
+import gsa
 from gsa.symmetry import FeaturePermutations, LayerReport, Shifts, TokenPermutations, equivariance_error, layer_errors
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -84,6 +85,18 @@ def test_channels_may_come_last_and_pictures_need_not_be_square():
     for network in (last, tokens):
         assert LayerReport.of(network, x, Shifts((4, 8))).broken == []
     assert list(layer_errors(last, x, Shifts((4, 8)))) == ["0", "1", "2", "Sequential"]
+
+
+@pytest.mark.parametrize("channels", [3, 4, 5])
+def test_maps_whose_border_is_cut_are_no_channels_that_come_last(channels):
+    """6×10 of 8×12: of 4 channels, [B, 4, 6, 10] might be read as [B, h, w, C] with 4 : 6 = 8 : 12."""
+    x = torch.rand(2, 1, 8, 12)
+    layer = gsa.nn.PosedAttention("R4M", 1, channels, 3, crop=1)
+    assert max(equivariance_error(layer, x, "R4M").values()) < 1e-10
+    last = nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(1, channels, 1), Permuted())  # 4×6 cells, channels last
+    assert max(equivariance_error(last, x, "R4M").values()) < 1e-14
+    planted = nn.Sequential(nn.Conv2d(1, channels, 2, stride=2), Permuted())
+    assert max(equivariance_error(planted, x, "R4M").values()) > 1e-2
 
 
 def test_windows_are_no_tokens_of_the_picture():

@@ -43,6 +43,11 @@ def test_global_attention_and_heads_by_position():
         assert statements.concatenation_error(layer("regular", "quadratic", "R8", **options), picture("", "R8")) < 1e-13
 
 
+def test_an_encoding_that_no_element_acts_upon_is_refused():
+    with pytest.raises(ValueError, match="expected an encoding that is not absolute, but got absolute"):
+        statements.concatenation_error(layer("regular", "absolute", "R4"), picture("", "R4"))
+
+
 @pytest.mark.parametrize("encoding, acted", [("fourier", True), ("fourier", False), ("constant", True)])
 def test_poses_differ_only_by_the_encoding_that_is_acted_upon(encoding, acted):
     made = layer("lifting", encoding, "R4")

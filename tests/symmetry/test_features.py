@@ -53,6 +53,13 @@ def test_a_network_in_another_order_stays_one_in_training(name, optimizer):
     assert max(errors.values()) < EXACT
 
 
+def test_a_frozen_parameter_stays_in_training():
+    network, *arguments = made("encoder")
+    network.layers[0].linear1.weight.requires_grad_(False)
+    errors = S.conjugate_training_errors(network, *arguments)
+    assert errors.pop("moved") > 1e-3 and max(errors.values()) < EXACT
+
+
 def test_from_other_weights_training_ends_elsewhere():
     network, *arguments = made("encoder")
     errors = S.conjugate_training_errors(network, *arguments, start=network)  # planted
@@ -83,5 +90,8 @@ def test_what_has_no_known_twin_is_refused():
     layer = gsa.nn.GroupSelfAttention("R4", 4, 4, 2, 6, 3, "functional")
     with pytest.raises(ValueError, match="encoding.* is not known"):
         S.feature_orders(layer, order, torch.randperm(12))
+    for wrong in ({"order": torch.zeros(4).long()}, {"order": order, "rows": torch.tensor([0, 2])}):
+        with pytest.raises(ValueError, match="an order is one list"):
+            S.Shuffle(**wrong)
     with pytest.raises(ValueError, match="orders must be of parameters"):
         S.twin(nn.Linear(4, 4), {"weights": (order,)})

@@ -53,6 +53,13 @@ class Sums(nn.Module):
         return x.cumsum(-1)
 
 
+class Undefined(nn.Module):
+    """Planted: not a number."""
+
+    def forward(self, x):
+        return (-x.abs()).log()
+
+
 @pytest.mark.parametrize("network, layer", [(mlp, 0), (deep, 0), (deep, 1)])
 def test_hidden_units_in_another_order(network, layer):
     order = torch.tensor([2, 0, 3, 1]) if layer == 0 else torch.tensor([4, 2, 0, 1, 3])
@@ -91,6 +98,7 @@ def test_all_orders_are_one_function():
     assert S.equivalent_networks(mlp(Sums), data()[0])["output"] > 1e-2  # planted
     with pytest.raises(ValueError, match="at most 7 hidden units, but has 8"):
         S.equivalent_networks(nn.Sequential(nn.Linear(3, 8), nn.Linear(8, 2)), data()[0])
+    assert math.isnan(S.equivalent_networks(mlp(Undefined), data()[0])["output"])
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
@@ -123,6 +131,42 @@ def test_one_feature_has_gradients_all_alike():
 def test_what_is_no_mlp_is_refused():
     with pytest.raises(ValueError, match="linear layers, two or more"):
         S.hidden_orders(nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)), torch.randperm(4))
+    square = nn.Linear(3, 3)
+    with pytest.raises(ValueError, match="weights of their own"):
+        S.hidden_orders(nn.Sequential(square, nn.Tanh(), square, nn.Linear(3, 2)), torch.randperm(3))
+    with pytest.raises(ValueError, match="the last layer must have a weight and a bias"):
+        S.output_gradient_errors(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2, bias=False)), *data())
+
+
+@pytest.mark.parametrize("layer", [-1, 1, 2])
+def test_layers_that_are_not_hidden_are_refused(layer):
+    for measure in (
+        lambda: S.hidden_orders(mlp(), torch.randperm(4), layer),
+        lambda: S.hidden_unit_errors(mlp(), *data(), torch.randperm(4), layer),
+        lambda: S.equivalent_networks(mlp(), data()[0], layer),
+    ):
+        with pytest.raises(ValueError, match=f"numbered from 0 to 0, but got {layer}"):
+            measure()
+
+
+@pytest.mark.parametrize("order", [[0, 0, 1, 2], [0, 1, 2]])
+def test_what_is_no_order_of_the_hidden_units_is_refused(order):
+    order = torch.tensor(order)
+    for measure in (
+        lambda: S.hidden_orders(mlp(), order),
+        lambda: S.hidden_unit_errors(mlp(), *data(), order),
+        lambda: S.twin(mlp(), {"0.weight": (order, None)}),
+    ):
+        with pytest.raises(ValueError, match="order"):
+            measure()
+
+
+def test_a_frozen_parameter_has_a_gradient_of_zero():
+    network, order = mlp(), torch.tensor([2, 0, 3, 1])
+    network[0].bias.requires_grad_(False)
+    assert max(S.hidden_unit_errors(network, *data(), order).values()) < EXACT
+    with pytest.raises(ValueError, match="expected a parameter that is trained, but Sequential has none"):
+        S.hidden_unit_errors(network.requires_grad_(False), *data(), order)
 
 
 def test_hidden_units_of_a_block():

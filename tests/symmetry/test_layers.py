@@ -176,6 +176,26 @@ def test_what_is_not_a_number_is_broken_and_is_told_as_json():
     assert told["layers"]["1"]["90°"] is None and told["layers"]["0"]["90°"] < 1e-5
 
 
+class Averaged(nn.Module):
+    """A softmax of scores [B, heads, N, N], which are no picture, on the way to what is invariant."""
+
+    def __init__(self):
+        super().__init__()
+        self.soft = nn.Softmax(-1)
+
+    def forward(self, x):
+        tokens = x.flatten(2).mT[:, None]
+        return (self.soft(tokens @ tokens.mT) @ tokens).mean((1, 2))
+
+
+def test_a_row_within_is_not_laid_to_a_whole_that_keeps_it():
+    report = LayerReport.of(Averaged().double(), torch.rand(2, 1, 4, 4).double(), "R4")
+    assert report.broken == [] and report.worst("soft") > 1e-2
+    assert "the whole keeps it; soft is " in str(report) and "first broken" not in str(report)
+    planted = nn.Sequential(nn.Conv2d(1, 1, 3), Averaged()).double()  # the whole does not
+    assert "first broken by 0: " in str(LayerReport.of(planted, torch.rand(2, 1, 6, 6).double(), "R4"))
+
+
 class Spot(nn.Module):
     """Adds to one pixel, in place."""
 

@@ -1,5 +1,7 @@
 """Maps that are linear in their values are equivariant exactly when their coefficients are invariant."""
 
+import math
+
 import pytest
 import torch
 
@@ -50,6 +52,21 @@ def test_planted_an_encoding_that_is_not_invariant(symmetry, group, encoding, ne
     assert found["linear"] < 1e-14 and found["invariant"] > 1e-2 and found["equivariant"] > 1e-2
 
 
+@pytest.mark.parametrize("encoding, form, crop, message", [
+    ("fourier", "regular", 0, "its crop the reach"),
+    ("fourier", "summed", 1, 'must be of form="regular"'),
+    ("quadratic", "regular", 1, "must be of equal size"),
+])  # fmt: skip
+def test_layers_that_are_no_map_on_a_torus_are_refused(encoding, form, crop, message):
+    with pytest.raises(ValueError, match=message):
+        statements.attention_map(GroupSelfAttention("R4", 4, 2, 2, 12, 3, encoding, form, crop=crop))
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    found = errors(lambda content, values: values * torch.nan, "translations", "R4")
+    assert all(math.isnan(error) for error in found.values())
+
+
 def test_planted_a_filter_that_does_not_turn():
     convolution = GroupConvolution("R4", 2, 2, 3, bias=False)
     convolution.moved = convolution.moved[:1].expand(4, *convolution.moved.shape[1:]).clone()
@@ -64,3 +81,5 @@ def test_attention_is_linear_in_its_values_and_not_in_its_features():
     assert whole["linear"] > 0.1
     with pytest.raises(ValueError, match="symmetry must be"):
         statements.moves("scalings", "R4", SIDE)
+    with pytest.raises(ValueError, match="must map pixels to pixels, but R8 does not"):
+        statements.moves("group", "R8", SIDE)

@@ -27,6 +27,14 @@ def test_every_pose_sees_the_encoding_at_turned_offsets(kind, group):
     assert statements.steering_errors(encoding, neighbourhood)[1] > 0.1
 
 
+def test_encodings_without_offsets_are_refused():
+    with pytest.raises(ValueError, match="is not absolute, but got absolute"):
+        statements.steering_errors(made("absolute", "R4"), WINDOW)
+    for kind in ("absolute", "rotary"):
+        with pytest.raises(ValueError, match=f"is not absolute or rotary, but got {kind}"):
+            statements.interpolation_errors(made(kind, "R4"), WINDOW)
+
+
 def test_a_table_turns_on_the_grid():
     assert max(statements.steering_errors(made("table", "R4M"), WINDOW).values()) == 0
 

@@ -200,6 +200,12 @@ def test_orders_that_are_none_of_the_tokens_are_refused(order):
         lambda: S.token_permutation_error(torch.relu, tokens, order),
         lambda: S.backward_errors(torch.nn.Linear(4, 4), tokens, order, torch.sum),
         lambda: S.readout_errors(torch.relu, tokens, order, torch.rand(4), torch.rand(20, 3)),
+        lambda: S.set_order_errors(torch.nn.Linear(4, 4), tokens, order, torch.sum),
+        lambda: S.entrywise_error(torch.relu, order, torch.randperm(4), tokens[0]),
+        lambda: S.entrywise_error(torch.relu, torch.randperm(4), order, tokens[0].T),
+        lambda: S.invariance_error(torch.sum, tokens[0], order),
+        lambda: S.attention_order_errors(lambda q, k, v: v, tokens, tokens, tokens, order, torch.randperm(5)),
+        lambda: S.attention_order_errors(lambda q, k, v: v, tokens, tokens, tokens, torch.randperm(5), order),
     ):
         with pytest.raises(ValueError, match="order"):
             measure()

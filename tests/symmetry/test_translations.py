@@ -34,6 +34,10 @@ def attention(encoding, form="regular"):
 EXACT = {
     **{f"lifting, {kind}": lambda kind=kind: LiftingSelfAttention("R4", 4, 4, 2, 8, 3, kind) for kind in KINDS},
     **{f"group attention, {kind}": lambda kind=kind: attention(kind) for kind in KINDS},
+    **{
+        f"global attention, {kind}": lambda kind=kind: GroupSelfAttention("R4", 4, 4, 2, 8, None, kind, "regular")
+        for kind in ("constant", "quadratic", "functional", "fourier", "rotary")
+    },
     "summed": lambda: attention("functional", "summed"),
     "posed attention": lambda: PosedAttention("R4", 4, 4),
     "lifting convolution": lambda: LiftingConvolution("R4", 4, 4, 3, padding=1),
@@ -47,6 +51,10 @@ EXACT = {
 FAR = {  # what is shared by a whole sample holds what a translation brings in and takes out at the border
     "lifting, absolute": EXACT.pop("lifting, absolute"),
     "group attention, absolute": EXACT.pop("group attention, absolute"),
+    **{
+        f"global attention, {kind}": EXACT.pop(f"global attention, {kind}")
+        for kind in ("functional", "fourier", "rotary")
+    },
     "block, norm=sample": lambda: block("sample"),
     "plain block, norm=sample": lambda: block("sample", PlainBlock),
     "attentive convolution": lambda: torch.nn.Sequential(

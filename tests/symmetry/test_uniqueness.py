@@ -12,8 +12,9 @@ GROUPS = ("R4", "R8", "R12", "R16", "R4M", "R8M", "R16M")
 WINDOW = Neighbourhood(5)
 
 
-def made(kind, group, neighbourhood=WINDOW):
-    return gsa.encodings.encoding(kind, gsa.group(group), 10, neighbourhood, "regular", 9)
+def made(kind, group, neighbourhood=WINDOW, form="regular"):
+    dimension = 12 if kind == "rotary" else 10
+    return gsa.encodings.encoding(kind, gsa.group(group), dimension, neighbourhood, form, 9)
 
 
 @pytest.mark.parametrize("kind, group", [
@@ -41,6 +42,17 @@ def test_planted_collisions():
     for parameter in encoding.row.parameters():
         torch.nn.init.zeros_(parameter)  # rows alike
     assert statements.closest_encodings(encoding, WINDOW) == 0
+
+
+def test_what_gives_elements_no_vectors_is_refused():
+    for kind in ("absolute", "rotary"):
+        with pytest.raises(ValueError, match=f"is not absolute or rotary, but got {kind}"):
+            statements.closest_encodings(made(kind, "R4"), WINDOW)
+    with pytest.raises(ValueError, match="of a group layer, but got one of a lifting layer"):
+        statements.encoding_vectors(made("fourier", "R4", form="lifting"), WINDOW)
+    one = Neighbourhood(1)
+    with pytest.raises(ValueError, match="two elements .* but got a single one"):
+        statements.closest_encodings(made("fourier", "Z2", one), one)
 
 
 def test_global_attention_too():

@@ -23,6 +23,20 @@ def test_random_labels_of_orbits_are_learned():
     assert statements.orbit_gap(ours, pictures, "R4") < 1e-10
 
 
+def test_what_is_far_apart_is_told_by_global_attention_and_not_by_windows():
+    """Two dots at least five pixels apart, which no pixel sees both of through 3×3 windows twice."""
+    pictures = torch.zeros(4, 1, 13, 13)
+    pictures[..., 3, 3] = 1
+    for picture, (row, column) in zip(pictures, ((3, 8), (4, 8), (5, 8), (8, 8)), strict=True):
+        picture[:, row, column] = 1
+    assert statements.fit_labels(network(group="R2"), pictures, torch.arange(4), steps=300) == 1
+    windows = network(neighbourhood=3, group="R2")
+    assert statements.fit_labels(windows, pictures, torch.arange(4), steps=20) == 0.25
+    logits = windows(pictures)
+    assert (logits - logits[:1]).abs().max() < 1e-13
+    assert statements.orbit_gap(windows, pictures, "R2") < 1e-10  # rounding, not over rounding
+
+
 def test_members_of_an_orbit_cannot_be_separated():
     pictures = torch.rand(4, 1, 5, 5)
     pairs, labels = torch.cat((pictures, pictures.rot90(1, (-2, -1)))), torch.arange(2).repeat_interleave(4)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from gsa.nn import SelfAttention
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import relative_error
+from gsa.symmetry._orders import check_order
 
 __all__ = [
     "attention_bias_errors",
@@ -42,7 +43,12 @@ def attention_order_errors(
 
     Returns:
         {"queries", "keys with values": relative error; "keys alone": relative change where values stay, the contrast}.
+
+    Raises:
+        ValueError: no orders of the queries and keys.
     """
+    check_order(query_order, query.shape[-2])
+    check_order(key_order, key.shape[-2])
     with torch.no_grad(), evaluating(attend):
         expected = attend(query, key, value)
         keys, values = key[..., key_order, :], value[..., key_order, :]

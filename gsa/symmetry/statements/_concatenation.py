@@ -8,7 +8,7 @@ from torch import Tensor
 from gsa.nn import SelfAttention
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import relative_error
-from gsa.symmetry.statements._turned import turned_by
+from gsa.symmetry.statements._turned import check_kind, turned_by
 
 __all__ = ["by_concatenation", "concatenation_error"]
 
@@ -31,7 +31,11 @@ def by_concatenation(layer: SelfAttention, x: Tensor) -> Tensor:
 
     Returns:
         [B, C′, |H|, H′, W′]
+
+    Raises:
+        ValueError: an absolute encoding, which no element acts upon.
     """
+    check_kind(layer.encoding, "absolute")
     group, answers = layer.group, []
     with torch.no_grad(), evaluating(layer):
         for h, inverse in enumerate(group.matrices[group.inverse]):

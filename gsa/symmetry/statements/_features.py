@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import relative_error
+from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import Optimizer, flat, gradients
 from gsa.symmetry.statements._orders import feature_orders, reordered, twin
 
@@ -22,12 +23,20 @@ class Shuffle:
         order: int64 [C], of the features.
         rows: int64 [N], of the tokens; they stay when None.
         inner, hidden: see `feature_orders`.
+
+    Raises:
+        ValueError: one that is no permutation.
     """
 
     order: Tensor
     rows: Tensor | None = None
     inner: Tensor | None = None
     hidden: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for order in (self.order, self.rows, self.inner, self.hidden):
+            if order is not None:
+                check_order(order)
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """[B, N, C] in this order."""

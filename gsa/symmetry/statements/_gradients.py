@@ -11,9 +11,17 @@ Optimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]  # made of
 
 
 def gradients(network: nn.Module, loss: Tensor) -> dict[str, Tensor]:
-    """Of a loss by every parameter of a network; zeros where it does not depend on one."""
-    names, parameters = zip(*network.named_parameters(), strict=True)
-    return dict(zip(names, torch.autograd.grad(loss, parameters, materialize_grads=True), strict=True))
+    """Of a loss by every parameter of a network; zeros where it does not depend on one, or one is frozen.
+
+    Raises:
+        ValueError: a network all of whose parameters are frozen.
+    """
+    found = {name: torch.zeros_like(parameter) for name, parameter in network.named_parameters()}
+    trained = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
+    if not trained:
+        raise ValueError(f"expected a parameter that is trained, but {type(network).__name__} has none")
+    theirs = torch.autograd.grad(loss, list(trained.values()), materialize_grads=True)
+    return found | dict(zip(trained, theirs, strict=True))
 
 
 def flat(tensors: Iterable[Tensor]) -> Tensor:

@@ -3,11 +3,13 @@
 import itertools
 import math
 
+import numpy
 import torch
 from torch import Tensor, nn
 
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import relative_error
+from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat, gradients
 from gsa.symmetry.statements._orders import reordered, twin
 
@@ -20,7 +22,7 @@ def linears(mlp: nn.Sequential) -> dict[str, nn.Linear]:
     """The linear layers of an MLP by name, in order.
 
     Raises:
-        ValueError: fewer than two, or parameters of anything else.
+        ValueError: fewer than two, parameters of anything else, or weights that two layers share.
     """
     found = {name: layer for name, layer in mlp.named_children() if isinstance(layer, nn.Linear)}
     others = [name for name, layer in mlp.named_children() if name not in found and [*layer.parameters()]]
@@ -29,6 +31,9 @@ def linears(mlp: nn.Sequential) -> dict[str, nn.Linear]:
             f"an MLP is linear layers, two or more, with functions of each entry between them, but got "
             f"{', '.join(type(layer).__name__ for layer in mlp)}"
         )
+    weights = [layer.weight for layer in mlp if isinstance(layer, nn.Linear)]
+    if len({*weights}) < len(weights):
+        raise ValueError("the linear layers of an MLP must have weights of their own, but some share them")
     return found
 
 
@@ -39,9 +44,13 @@ def hidden_orders(mlp: nn.Sequential, order: Tensor, layer: int = 0) -> dict[str
         mlp: linear layers with functions of each entry between them.
         order: int64 [h], of the hidden units; `nn.Linear` keeps W transposed, so they are rows of the layer before
             them and columns of the layer behind. The bias behind belongs to other units and stays.
-        layer: which hidden layer.
+        layer: which hidden layer, from 0.
+
+    Raises:
+        ValueError: no MLP, no such layer, no order of its units.
     """
-    before, behind = list(linears(mlp))[layer : layer + 2]
+    before, behind = _around(mlp, layer)
+    check_order(order, linears(mlp)[before].out_features)
     orders: dict[str, tuple[Tensor | None, ...]] = {f"{before}.weight": (order, None), f"{before}.bias": (order,)}
     orders[f"{behind}.weight"] = (None, order)
     known = dict(mlp.named_parameters())
@@ -69,7 +78,7 @@ def hidden_unit_errors(
     """
     orders = hidden_orders(mlp, order, layer)
     other = twin(mlp, orders)
-    end = list(mlp._modules).index(list(linears(mlp))[layer + 1])
+    end = list(mlp._modules).index(_around(mlp, layer)[1])
     with evaluating(mlp), evaluating(other):
         output, moved = mlp(x), other(x)
         losses = [0.5 * (o - target).square().sum() for o in (output, moved)]
@@ -100,8 +109,13 @@ def output_gradient_errors(mlp: nn.Sequential, x: Tensor, target: Tensor) -> dic
 
     Returns:
         {"output", "weight", "bias": relative error against autograd}.
+
+    Raises:
+        ValueError: a last layer without a bias, or that is frozen.
     """
     last = list(linears(mlp).values())[-1]
+    if last.bias is None or not (last.weight.requires_grad and last.bias.requires_grad):
+        raise ValueError(f"the last layer must have a weight and a bias that are trained, but got {last}")
     with evaluating(mlp):
         hidden = mlp[:-1](x)
         output = last(hidden)
@@ -130,19 +144,28 @@ def equivalent_networks(mlp: nn.Sequential, x: Tensor, layer: int = 0) -> dict[s
         from the network's, which is not small; "twins": h!}.
 
     Raises:
-        ValueError: more than 7 hidden units.
+        ValueError: no such layer, or more than 7 hidden units.
     """
-    units = list(linears(mlp).values())[layer].out_features
+    units = linears(mlp)[_around(mlp, layer)[0]].out_features
     if math.factorial(units) > _MOST_TWINS:
         raise ValueError(f"all orders are tried: the layer must have at most 7 hidden units, but has {units}")
-    errors, distances, plain = {"output": 0.0, "norm": 0.0}, [], flat(mlp.parameters())
+    outputs, norms, distances, plain = [], [], [], flat(mlp.parameters())
     with torch.no_grad(), evaluating(mlp):
         output = mlp(x)
         for order in itertools.permutations(range(units)):
             other = twin(mlp, hidden_orders(mlp, torch.tensor(order), layer))
             weights = flat(other.parameters())
-            errors["output"] = max(errors["output"], relative_error(other(x), output))
-            errors["norm"] = max(errors["norm"], relative_error(weights.norm(), plain.norm()))
+            outputs.append(relative_error(other(x), output))
+            norms.append(relative_error(weights.norm(), plain.norm()))
             if order != tuple(range(units)):
                 distances.append(relative_error(weights, plain))
+    errors = {"output": float(numpy.max(outputs)), "norm": float(numpy.max(norms))}  # NaN where one is
     return errors | {"distance": min(distances, default=0.0), "twins": float(math.factorial(units))}
+
+
+def _around(mlp: nn.Sequential, layer: int) -> tuple[str, str]:
+    """Names of the linear layers before and behind a hidden layer."""
+    names = list(linears(mlp))
+    if not 0 <= layer < len(names) - 1:
+        raise ValueError(f"the hidden layers are numbered from 0 to {len(names) - 2}, but got {layer}")
+    return names[layer], names[layer + 1]

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -58,7 +59,7 @@ def linear_map_errors(
             invariant.append(relative_error(coefficients[:, order][..., order], coefficients))
             moved = move(expected)
             equivariant.append(relative_error(linear_map(move(content), move(values)), moved))
-    return errors | {"invariant": max(invariant), "equivariant": max(equivariant)}
+    return errors | {"invariant": float(numpy.max(invariant)), "equivariant": float(numpy.max(equivariant))}
 
 
 def attention_map(layer: GroupSelfAttention) -> LinearMap:
@@ -70,9 +71,19 @@ def attention_map(layer: GroupSelfAttention) -> LinearMap:
 
     Returns:
         Φ(c, v) = the layer's answer to (c, v) less that to (c, 0), of which W_q and W_k see c, and W_v sees v.
+
+    Raises:
+        ValueError: another form, another crop, heads without content, or the quadratic encoding.
     """
+    if layer.form != "regular" or layer.crop != (layer.neighbourhood.size or 1) // 2:
+        raise ValueError(
+            'the layer must be of form="regular", and its crop the reach (n − 1)/2 of its window, or 0 if global, but '
+            f"got {layer}"
+        )
+    if layer.query_key_value is None or layer.encoding.key_dim != layer.head_dim:
+        raise ValueError(f"queries, keys and values must be of equal size, as quadratic ones are not, but got {layer}")
     layer = copy.deepcopy(layer)
-    assert layer.query_key_value is not None and layer.encoding.key_dim == layer.head_dim  # three of equal size
+    assert layer.query_key_value is not None
     channels = layer.in_channels // 2
     with torch.no_grad():
         *query_and_key, value = layer.query_key_value.weight.chunk(3)
@@ -104,13 +115,15 @@ def moves(symmetry: str, group: Group | str, side: int) -> list[Move]:
         side: pixels; odd, so that quarter turns have a pixel for their centre.
 
     Raises:
-        ValueError: another symmetry.
+        ValueError: another symmetry; "group" with a group that is not on the grid.
     """
     group = groups.group(group)
     translations: list[Move] = [lambda x: x.roll(1, -1), lambda x: x.roll(1, -2)]
     if symmetry == "translations":
         return translations
     if symmetry == "group":
+        if not group.is_on_grid:
+            raise ValueError(f"the group must map pixels to pixels, but {group.name} does not")
         return [*translations, *(lambda x, h=h: group.act(x, h) for h in range(1, group.order))]
     if symmetry == "permutations":
         order = torch.randperm(side**2)

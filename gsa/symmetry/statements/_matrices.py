@@ -65,8 +65,10 @@ def entrywise_error(f: Callable[..., Tensor], rows: Tensor, columns: Tensor, *ma
         matrices: [N, M] each.
 
     Raises:
-        ValueError: a result of another shape.
+        ValueError: a result of another shape; no orders of the rows and columns.
     """
+    check_order(rows, matrices[0].shape[0])
+    check_order(columns, matrices[0].shape[1])
 
     def moved(matrix: Tensor) -> Tensor:
         return matrix[rows][:, columns]
@@ -84,6 +86,10 @@ def invariance_error(f: Callable[[Tensor], Tensor], x: Tensor, order: Tensor) ->
         f: of one tensor.
         x: [N, …], permuted along its first axis.
         order: π.
+
+    Raises:
+        ValueError: no order of them.
     """
+    check_order(order, len(x))
     with torch.no_grad():
         return relative_error(f(x[order]), f(x))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.nn import SelfAttention
+from gsa.symmetry._orders import check_order
 
 __all__ = ["Orders", "feature_orders", "head_order", "reordered", "twin"]
 
@@ -16,11 +17,17 @@ _Network = TypeVar("_Network", bound=nn.Module)
 
 
 def reordered(tensors: Mapping[str, Tensor], orders: Orders) -> dict[str, Tensor]:
-    """Tensors by name, permuted along their axes; those without an order stay."""
+    """Tensors by name, permuted along their axes; those without an order stay.
+
+    Raises:
+        ValueError: an order that is no permutation of an axis.
+    """
     result = {}
     for name, tensor in tensors.items():
         for axis, order in enumerate(orders.get(name, ())):
-            tensor = tensor if order is None else tensor.index_select(axis, order)
+            if order is not None:
+                check_order(order, tensor.shape[axis])
+                tensor = tensor.index_select(axis, order)
         result[name] = tensor
     return result
 
@@ -33,7 +40,7 @@ def twin(network: _Network, orders: Orders) -> _Network:
         orders: {name of a parameter: an order for each of its axes, or None}, such as `feature_orders` gives.
 
     Raises:
-        ValueError: a name that is no parameter of the network.
+        ValueError: a name that is no parameter of the network; an order that is no permutation of its axis.
     """
     parameters = dict(network.named_parameters())
     if unknown := sorted(set(orders) - set(parameters)):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import relative_error
+from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat
 
 __all__ = ["set_order_errors"]
@@ -40,7 +41,11 @@ def set_order_errors(
         {"output", "weights", "elements, equivariant": relative errors, which are rounding for a set network;
         "elements, invariant", "slots", "slots, a step later", "weights, dropout": relative changes, the last 0
         without dropout}.
+
+    Raises:
+        ValueError: no order of the elements.
     """
+    check_order(order, tokens.shape[1])
     with evaluating(network):
         output, elements, weights = _passed(network, tokens, loss)
         again, permuted, their_weights = _passed(network, tokens[:, order], loss)

@@ -8,7 +8,7 @@ from gsa.encodings import Encoding, Neighbourhood
 from gsa.groups import Group
 from gsa.symmetry._layers import layer_errors
 from gsa.symmetry._norm import relative_error
-from gsa.symmetry.statements._turned import turned_by
+from gsa.symmetry.statements._turned import check_kind, turned_by
 
 __all__ = ["drift_by_depth", "interpolation_errors", "steering_errors"]
 
@@ -29,7 +29,11 @@ def steering_errors(encoding: Encoding, neighbourhood: Neighbourhood, side: int 
 
     Returns:
         {element index: relative error}.
+
+    Raises:
+        ValueError: an absolute encoding.
     """
+    check_kind(encoding, "absolute")
     seen = _seen(encoding, neighbourhood, side)
     errors = {}
     for h, inverse in enumerate(encoding.group.matrices[encoding.group.inverse]):
@@ -51,8 +55,9 @@ def interpolation_errors(encoding: Encoding, neighbourhood: Neighbourhood) -> di
         {element index: relative error}; rounding for elements that are exact on the grid.
 
     Raises:
-        ValueError: global attention, which has no table.
+        ValueError: global attention, which has no table; an encoding that adds nothing to the keys.
     """
+    check_kind(encoding, "absolute", "rotary")
     side = neighbourhood.size
     if side is None:
         raise ValueError("a table lists the offsets of a window: expected an odd side, but got None (global)")

@@ -1,13 +1,13 @@
-"""A neighbourhood whose places are turned, and everything else as it was."""
+"""A neighbourhood whose places are turned, and which encodings know its places."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from gsa.encodings import Neighbourhood
+from gsa.encodings import Encoding, Neighbourhood
 
-__all__ = ["turned_by"]
+__all__ = ["check_kind", "turned_by"]
 
 
 def turned_by(neighbourhood: Neighbourhood, matrix: Tensor) -> Neighbourhood:
@@ -18,6 +18,20 @@ def turned_by(neighbourhood: Neighbourhood, matrix: Tensor) -> Neighbourhood:
         matrix: M, [2, 2], acting on (x, y).
     """
     return _Turned(neighbourhood.size, neighbourhood.window, matrix)
+
+
+def check_kind(encoding: Encoding, *refused: str) -> None:
+    """Refuse kinds of encodings of which a measure has nothing to look at.
+
+    Args:
+        encoding: any.
+        refused: names of kinds.
+
+    Raises:
+        ValueError: one of these.
+    """
+    if encoding.name in refused:
+        raise ValueError(f"expected an encoding that is not {' or '.join(refused)}, but got {encoding.name}")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from gsa.encodings import Encoding, Neighbourhood
+from gsa.symmetry.statements._turned import check_kind
 
 __all__ = ["closest_encodings", "encoding_vectors"]
 
@@ -18,7 +19,13 @@ def encoding_vectors(encoding: Encoding, neighbourhood: Neighbourhood, side: int
 
     Returns:
         [positions, |H|, d].
+
+    Raises:
+        ValueError: an absolute or rotary encoding, or one of a lifting layer.
     """
+    check_kind(encoding, "absolute", "rotary")
+    if encoding.lifting:
+        raise ValueError("expected an encoding of a group layer, but got one of a lifting layer, without key poses")
     poses = encoding.group.order
     with torch.no_grad():
         empty = encoding.inverse_matrices.new_zeros(1, _heads(encoding), poses, side, side, encoding.key_dim)
@@ -40,8 +47,13 @@ def closest_encodings(encoding: Encoding, neighbourhood: Neighbourhood, side: in
 
     Returns:
         The distance, relative to the typical length; 0 where all encodings vanish.
+
+    Raises:
+        ValueError: as of `encoding_vectors`; a single element.
     """
     vectors = encoding_vectors(encoding, neighbourhood, side).flatten(0, 1)
+    if len(vectors) < 2:
+        raise ValueError("expected two elements (offset, pose) or more, but got a single one")
     length = vectors.square().sum(-1).mean().sqrt()
     return (torch.pdist(vectors).min() / length).item() if length else 0.0
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from gsa import groups
 from gsa.groups import Group
 from gsa.symmetry._measure import evaluating
+from gsa.symmetry._norm import zero_beside
 
 __all__ = ["fit_labels", "orbit_gap"]
 
@@ -46,6 +47,8 @@ def orbit_gap(network: nn.Module, pictures: Tensor, group: Group | str) -> float
 
         max_{g, n} |f(L_g x_n) − f(x_n)| / max_{n, n′} |f(x_n) − f(x_n′)|,   g exact on the grid
 
+    Logits that are all alike but for rounding are compared with ε^¼ times their norm.
+
     Args:
         network: f, [B, C, H, W] → [B, K].
         pictures: x, [N, C, H, W] with N ≥ 2; of different orbits.
@@ -55,5 +58,5 @@ def orbit_gap(network: nn.Module, pictures: Tensor, group: Group | str) -> float
     with torch.no_grad(), evaluating(network):
         logits = network(pictures)
         moved = torch.stack([network(group.act(pictures, g)) for g in group.grid_elements])
-    apart = (logits[:, None] - logits).abs().max().clamp_min(torch.finfo(logits.dtype).tiny)
+    apart = (logits[:, None] - logits).abs().max().clamp_min(max(zero_beside([logits]), torch.finfo(logits.dtype).tiny))
     return ((moved - logits).abs().max() / apart).item()
