@@ -69,9 +69,7 @@ def test_stacks_are_counted(tmp_path, recwarn):
     page = Image.new("L", (8, 8))
     for name in ("dog/3.tif", "cat/b\n.tif"):
         page.save(tmp_path / "all" / name, save_all=True, append_images=[page])
-    with pytest.warns(
-        UserWarning, match=r"several pages, of which the first is read \(2\): b\\n.tif, 3.tif$"
-    ):
+    with pytest.warns(UserWarning, match=r"several pages, of which the first is read \(2\): b\\n.tif, 3.tif$"):
         ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
 
 
