@@ -77,8 +77,7 @@ class QuadraticEncoding(Encoding):
         self.start = (neighbourhood, start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
         self.raw_sharpness = nn.Parameter(torch.empty(num_heads))
-        # Of one key pose it is empty: frozen, as nothing that trains weights expects one without entries.
-        self.preference = nn.Parameter(torch.empty(num_heads, vectors.shape[1]), requires_grad=bool(vectors.shape[1]))
+        self.preference = nn.Parameter(torch.empty(num_heads, vectors.shape[1]))
         self.reset_parameters()
 
     @torch.no_grad()

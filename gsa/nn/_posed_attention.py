@@ -126,7 +126,7 @@ class PosedAttention(nn.Module):
                 made.bias.copy_(convolution.bias)
                 made.bias.requires_grad_(convolution.bias.requires_grad)
         for parameter in (made.weight, *made.encoding.parameters()):
-            parameter.requires_grad_(convolution.weight.requires_grad and parameter.numel() > 0)
+            parameter.requires_grad_(convolution.weight.requires_grad)
         return made.train(convolution.training)
 
     def forward(self, images: Tensor) -> Tensor:
