@@ -47,7 +47,8 @@ class _Largest(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, kernel: int, stride: int) -> Tensor:
-        return reduce(torch.maximum, (_cell(x, at, kernel, stride) for at in _places(kernel)))
+        rows = reduce(torch.maximum, (x[..., _line(at, x.shape[-2], kernel, stride), :] for at in range(kernel)))
+        return reduce(torch.maximum, (rows[..., _line(at, x.shape[-1], kernel, stride)] for at in range(kernel)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, int, int], output: Tensor) -> None:
@@ -76,12 +77,14 @@ def _places(kernel: int) -> Iterator[tuple[int, ...]]:
     return product(range(kernel), repeat=2)
 
 
+def _line(at: int, side: int, kernel: int, stride: int) -> slice:
+    """The pixel at this place of every window along one side."""
+    return slice(at, at + stride * ((side - kernel) // stride) + 1, stride)
+
+
 def _cell(x: Tensor, at: tuple[int, ...], kernel: int, stride: int) -> Tensor:
     """The pixel at this place of every window."""
-    rows, columns = (
-        slice(first, first + stride * ((side - kernel) // stride) + 1, stride)
-        for first, side in zip(at, x.shape[-2:], strict=True)
-    )
+    rows, columns = (_line(place, side, kernel, stride) for place, side in zip(at, x.shape[-2:], strict=True))
     return x[..., rows, columns]
 
 
