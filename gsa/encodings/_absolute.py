@@ -26,7 +26,7 @@ class AbsoluteEncoding(Encoding):
     name = "absolute"
     keeps = frozenset()
 
-    def __init__(self, group: Group, head_dim: int, learned: tuple[int, int, int] | None = None) -> None:
+    def __init__(self, group: Group | str, head_dim: int, learned: tuple[int, int, int] | None = None) -> None:
         super().__init__(group, head_dim)
         self.table = nn.Parameter(0.02 * torch.randn(learned)) if learned else None
 

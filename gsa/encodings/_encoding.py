@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from gsa import groups
 from gsa._tables import WithTables
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
@@ -44,7 +45,7 @@ class Encoding(WithTables):
     is in class attributes, and says with `check_fits` which layers it serves.
 
     Args:
-        group: acts on the offsets.
+        group: acts on the offsets; or its name.
         head_dim: d, channels of a head.
         lifting: whether it is made for a lifting layer, whose keys have no poses, or for a group layer; None serves
             both.
@@ -76,8 +77,9 @@ class Encoding(WithTables):
     inverse_matrices: Tensor
     __call__: Callable[..., Encoded]
 
-    def __init__(self, group: Group, head_dim: int, lifting: bool | None = None) -> None:
+    def __init__(self, group: Group | str, head_dim: int, lifting: bool | None = None) -> None:
         super().__init__()
+        group = groups.group(group)
         self.group, self.head_dim, self.lifting = group, head_dim, lifting
         self.keep_table("relative_pose", group.product[group.inverse])  # h⁻¹h̃
         self.keep_table("inverse_matrices", group.matrices[group.inverse])
@@ -184,9 +186,9 @@ class AdditiveEncoding(Encoding):
 
     keeps = frozenset({"translations", "poses"})
 
-    def __init__(self, group: Group, head_dim: int, lifting: bool = False, pose_dim: int | None = None) -> None:
+    def __init__(self, group: Group | str, head_dim: int, lifting: bool = False, pose_dim: int | None = None) -> None:
         super().__init__(group, head_dim, lifting)
-        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, pose_dim or head_dim))
+        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(self.group.order, pose_dim or head_dim))
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

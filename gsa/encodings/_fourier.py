@@ -15,7 +15,7 @@ class FourierEncoding(AdditiveEncoding):
     """ρ_x(u) = W [cos Ωu; sin Ωu] at u = h⁻¹(j − i), with learned frequencies Ω and mixing W.
 
     Args:
-        group: acts on the offsets.
+        group: acts on the offsets; or its name.
         head_dim: d.
         lifting: whether it is made for a lifting layer.
         frequencies: number F of rows of Ω, drawn from a normal distribution of standard deviation `bandwidth`
@@ -26,7 +26,7 @@ class FourierEncoding(AdditiveEncoding):
     has_products = True
 
     def __init__(
-        self, group: Group, head_dim: int, lifting: bool = False, frequencies: int = 16, bandwidth: float = 3.0
+        self, group: Group | str, head_dim: int, lifting: bool = False, frequencies: int = 16, bandwidth: float = 3.0
     ) -> None:
         super().__init__(group, head_dim, lifting)
         self.frequencies = nn.Parameter(bandwidth * torch.randn(frequencies, 2))

@@ -22,7 +22,7 @@ class FunctionalEncoding(AdditiveEncoding):
     first biases are drawn from U(−1, 1), since LayerNorm of a multiple of x alone keeps only the sign of x.
 
     Args:
-        group: acts on the offsets.
+        group: acts on the offsets; or its name.
         head_dim: d, at least 3 (2 in a lifting layer).
         lifting: whether it is made for a lifting layer.
         hidden: width of the two networks.
@@ -30,7 +30,7 @@ class FunctionalEncoding(AdditiveEncoding):
 
     name = "functional"
 
-    def __init__(self, group: Group, head_dim: int, lifting: bool = False, hidden: int = 16) -> None:
+    def __init__(self, group: Group | str, head_dim: int, lifting: bool = False, hidden: int = 16) -> None:
         parts = ("rows", "columns") if lifting else ("rows", "columns", "poses")
         share = head_dim // len(parts)
         if share < 1:

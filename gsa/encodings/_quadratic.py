@@ -28,7 +28,7 @@ class QuadraticEncoding(Encoding):
     Source: the quadratic encoding of Cordonnier, Loukas & Jaggi 2020, acted upon by the group, with poses.
 
     Args:
-        group: acts on the offsets.
+        group: acts on the offsets; or its name.
         head_dim: d; queries and keys have `key_dim` channels of it for content, the others carry the position.
         num_heads: E.
         neighbourhood: where heads start: at its cells, the nearest first.
@@ -51,7 +51,7 @@ class QuadraticEncoding(Encoding):
 
     def __init__(
         self,
-        group: Group,
+        group: Group | str,
         head_dim: int,
         num_heads: int,
         neighbourhood: Neighbourhood,
@@ -60,6 +60,7 @@ class QuadraticEncoding(Encoding):
         start_preference: float = 2.0,
     ) -> None:
         super().__init__(group, head_dim, lifting)
+        group = self.group
         if num_heads < 1 or not 0 < start_sharpness <= 100:
             raise ValueError(
                 "a quadratic encoding needs at least one head and a sharpness in (0, 100], "

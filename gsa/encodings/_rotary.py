@@ -24,7 +24,7 @@ class RotaryEncoding(Encoding):
     Source: Su et al. 2021 (rotary position embedding), in the plane and acted upon by the group.
 
     Args:
-        group: acts on the positions.
+        group: acts on the positions; or its name.
         head_dim: d, even.
         lifting: whether it is made for a lifting layer.
 
@@ -39,12 +39,12 @@ class RotaryEncoding(Encoding):
     has_products = True
     makes_poses_heads = True
 
-    def __init__(self, group: Group, head_dim: int, lifting: bool = False) -> None:
+    def __init__(self, group: Group | str, head_dim: int, lifting: bool = False) -> None:
         if head_dim % 2:
             raise ValueError(f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}")
         super().__init__(group, head_dim, lifting)
         self.frequencies = nn.Parameter(_spiral(head_dim // 2))
-        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(group.order, head_dim))
+        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(self.group.order, head_dim))
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

@@ -27,18 +27,18 @@ class TableEncoding(AdditiveEncoding):
 
     name = "table"
 
-    def __init__(self, group: Group, head_dim: int, neighbourhood: Neighbourhood, lifting: bool = False) -> None:
-        if not group.is_on_grid:
+    def __init__(self, group: Group | str, head_dim: int, neighbourhood: Neighbourhood, lifting: bool = False) -> None:
+        super().__init__(group, head_dim, lifting)
+        if not self.group.is_on_grid:
             raise ValueError(
                 "a table encoding has entries on the pixel grid only, so its group must map the grid to itself "
-                f"(Z2, R2, R4, Z2M, R2M, R4M), but got {group.name}; use 'functional', 'fourier' or 'rotary'"
+                f"(Z2, R2, R4, Z2M, R2M, R4M), but got {self.group.name}; use 'functional', 'fourier' or 'rotary'"
             )
         if neighbourhood.size is None:
             raise ValueError(
                 "a table encoding needs a finite neighbourhood (an odd number of pixels), but got None (global); "
                 "use 'functional', 'fourier' or 'rotary'"
             )
-        super().__init__(group, head_dim, lifting)
         self.side = neighbourhood.size
         self.table = nn.Parameter(torch.randn(self.side, self.side, head_dim))
 

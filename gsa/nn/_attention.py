@@ -197,6 +197,8 @@ class SelfAttention(nn.Module):
     def _prepared(self, features: Tensor) -> Tensor:
         """Features with a pose axis, with position where the encoding adds it there, and what lies around them."""
         self._check(features)
+        if 0 in features.shape[-2:]:
+            raise ValueError(f"attention needs maps of at least one pixel, but got the shape {list(features.shape)}")
         features = self.encoding.embed(features)
         features = features.unsqueeze(2) if self.form == "lifting" else features
         return F.pad(features, (self.padding,) * 4) if self.padding else features

@@ -32,6 +32,8 @@ def check(call: Call) -> None:
         if not tensor.is_floating_point():
             raise ValueError(f"{name} must be of a floating dtype, but got {tensor.dtype}")
     batch, heads, query_poses, height, width, head_dim = query.shape
+    if not height * width:
+        raise ValueError(f"query must be of maps of at least one pixel, but got the shape {list(query.shape)}")
     key_poses = key.shape[2]
     _expect("key", key, (batch, heads, key_poses, height, width, head_dim))
     _expect("value", value, tuple(key.shape))

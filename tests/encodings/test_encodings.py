@@ -220,6 +220,15 @@ def test_encodings_made_for_another_layer_are_refused():
         encoding(["table"], group, 6, Neighbourhood(3))
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_groups_go_by_their_names(kind):
+    more = {"neighbourhood": Neighbourhood(3)} if kind.name in ("table", "quadratic") else {}
+    more |= {"num_heads": 2} if kind.name == "quadratic" else {}
+    assert kind("R4", 8, **more).group == gsa.group("R4")
+    with pytest.raises(ValueError, match="group"):
+        kind("R4.5", 8, **more)
+
+
 def test_memory_that_was_never_filled_is_rebuilt():
     module = encoding("functional", gsa.group("R8"), 6, Neighbourhood(3))
     exact = module.inverse_matrices.clone()

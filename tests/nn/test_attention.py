@@ -98,6 +98,12 @@ def test_images_that_do_not_fit_are_refused(shape):
         LiftingSelfAttention("R4", 3, 3)(torch.rand(shape))
 
 
+@pytest.mark.parametrize("side", [5, None])
+def test_maps_without_a_pixel_are_refused(side):
+    with pytest.raises(ValueError, match=r"at least one pixel, but got the shape \[2, 3, 0, 4\]"):
+        LiftingSelfAttention("R4", 3, 3, neighbourhood=side)(torch.rand(2, 3, 0, 4))
+
+
 def test_an_image_smaller_than_the_window_sees_itself():
     assert_equivariant(LiftingSelfAttention("R4", 1, 2, 2, 6, neighbourhood=9), torch.rand(1, 1, 3, 3), gsa.group("R4"))
 

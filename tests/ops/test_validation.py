@@ -18,6 +18,7 @@ from tests.ops.cases import tensors
         (2, lambda t: t[:, :, :2], "value must have the shape"),
         (3, lambda t: t[:2], "spatial must have the shape"),
         (4, lambda t: t[:, :2], "pose must have the shape"),
+        (0, lambda t: t[..., :0, :], "query must be of maps of at least one pixel"),
         (5, lambda t: t[:2], r"window must be \[U, V\] with odd sides"),
     ],
 )
