@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["check_choice", "check_positive", "check_probability", "is_count"]
+__all__ = ["check_choice", "check_pixels", "check_positive", "check_probability", "is_count"]
 
 
 def is_count(value: Any, least: int = 0) -> bool:
@@ -19,6 +19,17 @@ def check_positive(**values: int) -> None:
     for name, value in values.items():
         if not is_count(value, least=1):
             raise ValueError(f"{name} must be a positive integer, but got {value!r}")
+
+
+def check_pixels(**values: int) -> None:
+    """Refuse what is no number of pixels.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for name, value in values.items():
+        if not is_count(value):
+            raise ValueError(f"{name} must be a number of pixels, 0 or more, but got {value!r}")
 
 
 def check_probability(**values: float) -> None:

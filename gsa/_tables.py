@@ -12,6 +12,8 @@ __all__ = ["WithTables"]
 class WithTables(nn.Module):
     """A module with tables, which are moved and cast with it, always from what they were at first: nothing is lost.
 
+    Numbers between whole ones are at least of float32: rounded to halves, tables would be of other places.
+
     They are no buffers, for `torch.optim.swa_utils.AveragedModel` averages these: whole numbers would become others.
     A module on the device "meta", from which no file brings them back, has them on the CPU.
     """
@@ -36,4 +38,5 @@ class WithTables(nn.Module):
 
 
 def _like(table: Tensor, other: Tensor) -> Tensor:
-    return table.to("cpu" if other.device.type == "meta" else other.device, other.dtype)
+    dtype = torch.promote_types(other.dtype, torch.float32) if table.is_floating_point() else other.dtype
+    return table.to("cpu" if other.device.type == "meta" else other.device, dtype)

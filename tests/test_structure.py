@@ -26,10 +26,10 @@ ARROWS = {
     "_with_torch": {"ops"},
     "_version": set(),
     "files": set(),
-    "groups": set(),
+    "groups": {"_checks"},
     "ops": set(),
     "data": {"files", "groups"},
-    "encodings": {"_tables", "groups"},
+    "encodings": {"_checks", "_tables", "groups"},
     "symmetry": {"_compiled", "groups", "encodings", "nn"},  # layers: its statements only, see below
     "nn": {"_checks", "_compiled", "_tables", "groups", "encodings", "ops"},
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},

@@ -1,5 +1,7 @@
 """Positional encodings: (group, offsets) → what attention knows of geometry, one kind a file."""
 
+from gsa import groups
+from gsa._checks import check_choice
 from gsa.encodings._absolute import AbsoluteEncoding
 from gsa.encodings._constant import ConstantEncoding
 from gsa.encodings._encoding import FORMS, AdditiveEncoding, Encoded, Encoding
@@ -44,7 +46,7 @@ KINDS = {
 
 def encoding(
     kind: str | Encoding,
-    group: Group,
+    group: Group | str,
     head_dim: int,
     neighbourhood: Neighbourhood,
     form: str = "regular",
@@ -54,16 +56,19 @@ def encoding(
 
     Args:
         kind: one of `KINDS`, or a module.
-        group: acts on the offsets.
+        group: acts on the offsets; or its name.
         head_dim: d, channels of a head.
         neighbourhood: where the layer attends.
         form: "lifting", "regular" or "summed".
         num_heads: heads of the layer.
 
     Raises:
-        ValueError: unknown name; a kind that cannot serve this group, head size, neighbourhood or form; a module made
-            for another group, head size or table, or for a lifting layer where this is a group layer, or the reverse.
+        ValueError: unknown name or form; a kind that cannot serve this group, head size, neighbourhood or form; a
+            module made for another group, head size or table, or for a lifting layer where this is a group layer, or
+            the reverse.
     """
+    group = groups.group(group)
+    check_choice(FORMS, form=form)
     if not isinstance(kind, Encoding):
         if not isinstance(kind, str) or kind not in KINDS:
             raise ValueError(f"encoding must be one of {tuple(KINDS)} or an Encoding module, but got {kind!r}")

@@ -41,13 +41,14 @@ class AbsoluteEncoding(Encoding):
                 f"this absolute encoding was learned for {list(self.table.shape)} (channels, rows, columns), "
                 f"but got features of {[channels, height, width]}"
             )
-        return features + (positions if features.ndim == 4 else positions[:, None])
+        return features + (positions if features.ndim == 4 else positions[:, None]).to(features.dtype)
 
 
 def _sinusoids(channels: int, height: int, width: int, like: Tensor) -> Tensor:
     """Channel c holds sin or cos of the row or the column at frequency 10⁴^(−4⌊c/4⌋/channels): [C, H, W]."""
-    rows = torch.arange(height, device=like.device, dtype=like.dtype)[:, None].expand(height, width)
-    columns = torch.arange(width, device=like.device, dtype=like.dtype).expand(height, width)
+    dtype = torch.promote_types(like.dtype, torch.float32)  # halves do not tell pixels apart
+    rows = torch.arange(height, device=like.device, dtype=dtype)[:, None].expand(height, width)
+    columns = torch.arange(width, device=like.device, dtype=dtype).expand(height, width)
     waves = []
     for channel in range(channels):
         frequency = 10_000 ** (-4 * (channel // 4) / channels)

@@ -188,7 +188,9 @@ class AdditiveEncoding(Encoding):
 
     def __init__(self, group: Group | str, head_dim: int, lifting: bool = False, pose_dim: int | None = None) -> None:
         super().__init__(group, head_dim, lifting)
-        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(self.group.order, pose_dim or head_dim))
+        self.pose_vectors = (
+            None if lifting else nn.Parameter(torch.randn(self.group.order, head_dim if pose_dim is None else pose_dim))
+        )
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

@@ -4,6 +4,7 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from gsa._checks import check_positive
 from gsa.encodings._encoding import AdditiveEncoding
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
@@ -29,6 +30,7 @@ class FourierEncoding(AdditiveEncoding):
         self, group: Group | str, head_dim: int, lifting: bool = False, frequencies: int = 16, bandwidth: float = 3.0
     ) -> None:
         super().__init__(group, head_dim, lifting)
+        check_positive(frequencies=frequencies)
         self.frequencies = nn.Parameter(bandwidth * torch.randn(frequencies, 2))
         self.mix = nn.Parameter(torch.randn(head_dim, 2 * frequencies) * frequencies**-0.5)
 

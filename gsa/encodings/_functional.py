@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from gsa._checks import check_positive
 from gsa.encodings._encoding import AdditiveEncoding
 from gsa.groups import Group
 
@@ -38,6 +39,7 @@ class FunctionalEncoding(AdditiveEncoding):
                 f"a functional encoding splits head_dim into {', '.join(parts[:-1])} and {parts[-1]}: it must be at "
                 f"least {len(parts)}, but got {head_dim}"
             )
+        check_positive(hidden=hidden)
         super().__init__(group, head_dim, lifting, pose_dim=head_dim - 2 * share)
         self.row = _coordinate_network(hidden, share)
         self.column = _coordinate_network(hidden, head_dim - share if lifting else share)

@@ -4,11 +4,13 @@ Coordinates are centred, x to the right and y up. Transformations that map the p
 turns, mirrors and their products) are index permutations and therefore exact; all others are sampled.
 """
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["act_on_plane", "is_on_grid", "sample_bilinearly"]
+__all__ = ["GridSteps", "act_on_plane", "is_on_grid", "move", "sample_bilinearly", "steps_on_grid"]
 
 
 def is_on_grid(matrix: Tensor) -> bool:
@@ -30,26 +32,45 @@ def act_on_plane(x: Tensor, matrix: Tensor) -> Tensor:
         pixels and keep every value; others are sampled bilinearly with zeros outside the picture.
 
     Raises:
-        ValueError: whole numbers that would have to be sampled.
+        ValueError: whole numbers that would have to be sampled; a matrix of whole numbers that is not orthogonal.
     """
-    if is_on_grid(matrix):
-        return _permute_pixels(x, matrix)
+    return move(x, matrix, steps_on_grid(matrix))
+
+
+class GridSteps(NamedTuple):
+    """g = R(90° k) Mˢ: the mirror first (left–right flip), then k counter-clockwise quarter turns."""
+
+    mirrored: bool
+    quarter_turns: int
+
+
+def steps_on_grid(matrix: Tensor) -> GridSteps | None:
+    """What permutes the pixels as this matrix does; None for one that does not map the grid to itself.
+
+    Raises:
+        ValueError: whole numbers that are no turn or mirror.
+    """
+    if not is_on_grid(matrix):
+        return None
+    (a, b), (c, d) = matrix.round().int().tolist()
+    mirrored = a * d - b * c < 0
+    turns = {(1, 0, 0, 1): 0, (0, -1, 1, 0): 1, (-1, 0, 0, -1): 2, (0, 1, -1, 0): 3}
+    turned = (-a, b, -c, d) if mirrored else (a, b, c, d)
+    if turned not in turns:
+        raise ValueError(f"pictures are moved by orthogonal matrices, but got {matrix.tolist()}")
+    return GridSteps(mirrored, turns[turned])
+
+
+def move(x: Tensor, matrix: Tensor, steps: GridSteps | None) -> Tensor:
+    """`act_on_plane` by a matrix whose steps on the grid are known."""
+    if steps is not None:
+        return torch.rot90(x.flip(-1) if steps.mirrored else x, steps.quarter_turns, (-2, -1))
     if x.is_complex():
-        return torch.complex(act_on_plane(x.real, matrix), act_on_plane(x.imag, matrix))
+        return torch.complex(move(x.real, matrix, None), move(x.imag, matrix, None))
     if not x.is_floating_point():
         raise ValueError(f"what is sampled between its pixels must be of a floating dtype, but got {x.dtype}")
     planes = x.reshape(1, -1, *x.shape[-2:])
     return sample_bilinearly(planes, matrix[None].to(x.device)).reshape(x.shape)
-
-
-def _permute_pixels(x: Tensor, matrix: Tensor) -> Tensor:
-    """g = R(90° k) Mˢ: the mirror first (left–right flip), then k counter-clockwise quarter turns."""
-    (a, b), (c, d) = matrix.round().int().tolist()
-    mirrored = a * d - b * c < 0
-    if mirrored:
-        x, a, c = x.flip(-1), -a, -c
-    quarter_turns = {(1, 0): 0, (0, 1): 1, (-1, 0): 2, (0, -1): 3}[a, c]
-    return torch.rot90(x, quarter_turns, (-2, -1))
 
 
 def sample_bilinearly(

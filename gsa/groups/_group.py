@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gsa.groups._action import act_on_plane, is_on_grid
+from gsa._checks import check_positive
+from gsa.groups._action import GridSteps, move, steps_on_grid
 
 __all__ = ["Element", "Group"]
 
@@ -32,6 +33,7 @@ class Group:
     """
 
     def __init__(self, rotations: int, mirrored: bool) -> None:
+        check_positive(rotations=rotations)
         self.name = ("Z2" if rotations == 1 else f"R{rotations}") + ("M" if mirrored else "")
         self.rotations = rotations
         self.mirrored = mirrored
@@ -58,7 +60,15 @@ class Group:
     @cached_property
     def grid_elements(self) -> tuple[int, ...]:
         """Elements that map the pixel grid to itself: quarter turns, mirrors along the grid, their products."""
-        return tuple(g for g in range(self.order) if is_on_grid(self.matrices[g]))
+        return tuple(g for g in range(self.order) if self._steps(g) is not None)
+
+    def _steps(self, element: int) -> GridSteps | None:
+        """How an element permutes the pixels, if it does; told by numbers, as a traced graph cannot ask a matrix."""
+        if type(self) is not Group:
+            return steps_on_grid(self.matrices[element])  # which may be others in a class of somebody's own
+        turn, mirror = self._split(element)
+        quarter_turns, rest = divmod(4 * turn, self.rotations)
+        return None if rest else GridSteps(bool(mirror), quarter_turns)
 
     @property
     def is_on_grid(self) -> bool:
@@ -98,7 +108,7 @@ class Group:
                 f"{self.name} acts on images [B, C, H, W] or on features [B, C, {self.order}, H, W] "
                 f"(poses on axis 2), but got the shape {list(x.shape)}"
             )
-        moved = act_on_plane(x, self.matrices[element])
+        moved = move(x, self.matrices[element], self._steps(element))
         return moved[:, :, self.product[self.inverse[element]].to(x.device)] if is_feature else moved
 
     def describe(self, element: int | Element) -> str:

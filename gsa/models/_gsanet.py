@@ -67,7 +67,7 @@ class GSANet(Network):
         on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn" or "allow".
             Networks without poses (Z2) always allow it.
         published: build it as the public code does; then form is "summed", block "published" and pixels "sum", the head
-            has no bias, and pools that lose exactness warn.
+            has no bias, and pools are 2×2 at stride 2 and warn where they lose exactness.
         pose_index: group term of the summed form, "corrected" or, for the logits of the public code, "published", which
             is not equivariant and warns.
 

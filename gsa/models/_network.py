@@ -45,8 +45,7 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         check_positive(in_channels=in_channels)
-        if not is_count(num_classes):
-            raise ValueError(f"num_classes must be a positive integer, or 0 for no head, but got {num_classes!r}")
+        _check_classes(num_classes)
         check_choice(("sum", "mean", "max"), pixels=pixels)
         check_choice(("max", "mean"), poses=poses)
         self.group, self.num_classes = groups.group(group), num_classes
@@ -73,8 +72,7 @@ class Network(nn.Module):
         Raises:
             ValueError: a number of classes that is negative or no integer.
         """
-        if not is_count(num_classes):
-            raise ValueError(f"num_classes must be a positive integer, or 0 for no head, but got {num_classes!r}")
+        _check_classes(num_classes)
         like = next(self.parameters())
         self.num_classes = num_classes
         head = self.make_head(num_classes) if num_classes else nn.Identity()
@@ -106,3 +104,8 @@ class Network(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.group.name}, scores: {self.pixels} over pixels, {self.poses} over poses"
+
+
+def _check_classes(num_classes: int) -> None:
+    if not is_count(num_classes):
+        raise ValueError(f"num_classes must be a positive integer, or 0 for no head, but got {num_classes!r}")

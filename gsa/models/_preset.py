@@ -11,6 +11,8 @@ __all__ = ["Preset"]
 
 # Keywords of all blocks, and those that say it of each block or stage, with which they say nothing.
 _SAID_OF_EACH = {"neighbourhood": ("neighbourhoods",), "num_heads": ("content_heads", "positional_heads")}
+# What published=True has, whatever is said.
+_AS_PUBLISHED = {"form": "summed", "block": "published", "pixels": "sum"}
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,18 @@ class Preset:
         return build(self.network, {**self.keywords, **keywords})
 
     def refuse_void(self, keywords: Mapping[str, Any]) -> None:
-        """Refuse a keyword that changes nothing, as others of the preset say of each block or stage what it is.
+        """Refuse a keyword that changes nothing, as others say of each block or stage, or of the whole, what it is.
 
         Raises:
             ValueError: naming those, and what to set.
         """
+        if keywords.get("published"):
+            for key, value in _AS_PUBLISHED.items():
+                if keywords.get(key, value) != value:
+                    raise ValueError(f"networks with published=True have {key}={value!r}, but got {keywords[key]!r}")
+            pools = [*(keywords.get("pools") or ()), keywords.get("stem_pool") or 0]
+            if not set(pools) <= {0, 2}:
+                raise ValueError(f"networks with published=True have pools of 2×2 at stride 2, but got {pools}")
         changed = {key for key in keywords if plain(keywords[key]) != plain(self.keywords[key])}
         for keyword, others in _SAID_OF_EACH.items():
             if keyword in changed and not changed.intersection(others) and self.keywords.get(others[0]) is not None:

@@ -84,6 +84,6 @@ def preset(name: str) -> Preset:
     Raises:
         ValueError: unknown name.
     """
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"unknown network {name!r}{nearest(name, PRESETS)}; the networks are {list_models()}")
     return PRESETS[name]

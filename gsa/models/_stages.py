@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gsa._checks import check_positive, is_count
 from gsa.encodings import Neighbourhood
 
 __all__ = ["PlannedBlock", "StagePlan"]
+
+_T = TypeVar("_T")
 
 
 class PlannedBlock(NamedTuple):
@@ -78,15 +80,19 @@ class StagePlan:
 
     @property
     def _expansion(self) -> tuple[int, ...]:
-        return tuple(self.expansion or (1,) * len(self.blocks))
+        return _said(self.expansion, (1,) * len(self.blocks))
 
     @property
     def _crops(self) -> tuple[int, ...]:
-        return tuple(self.crops or (0,) * sum(self.blocks))
+        return _said(self.crops, (0,) * sum(self.blocks))
 
     @property
     def _neighbourhoods(self) -> tuple[int | None, ...]:
-        return tuple(self.neighbourhoods or (None,) * sum(self.blocks))
+        return _said(self.neighbourhoods, (None,) * sum(self.blocks))
+
+
+def _said(values: Sequence[int] | None, otherwise: tuple[_T, ...]) -> tuple[int | _T, ...]:
+    return otherwise if values is None else tuple(values)
 
 
 def _check_counts(name: str, values: Sequence[int] | None, least: int) -> None:

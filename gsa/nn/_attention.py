@@ -8,7 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa import encodings, groups, ops
-from gsa._checks import check_positive, is_count
+from gsa._checks import check_pixels, check_positive
 from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
 from gsa.nn._border import crop_border, zeros_beyond
@@ -58,8 +58,7 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         check_positive(in_channels=in_channels, out_channels=out_channels)
-        if not is_count(crop):
-            raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
+        check_pixels(crop=crop)
         self.group = groups.group(group)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.form, self.crop, self.border = form, crop, options.border
@@ -72,7 +71,12 @@ class SelfAttention(nn.Module):
             options.encoding, self.group, self.head_dim, self.neighbourhood, form, self.num_heads
         )
         self._check_heads(options.head_starts)
-        if options.head_starts == "centre" and not isinstance(options.encoding, nn.Module):
+        if options.head_starts == "centre":
+            if isinstance(options.encoding, nn.Module):
+                raise ValueError(
+                    "head_starts says where heads of an encoding start that the layer makes: of a module of your own, "
+                    "call its start_at_centre()"
+                )
             self.encoding.start_at_centre()
         parts = sum(self._parts)
         self.query_key_value = PointwiseLinear(in_channels, parts, options.bias) if self.content_heads else None
@@ -157,8 +161,9 @@ class SelfAttention(nn.Module):
 
     def _as_silent_heads(self, features: Tensor) -> Tensor:
         """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
-        encoded, window = self._encode(*self._with_silent_heads(features))
-        heads = self._attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim]
+        precise = torch.promote_types(features.dtype, torch.float32)  # as places are, which halves do not tell apart
+        encoded, window = self._encode(*(part.to(precise) for part in self._with_silent_heads(features)))
+        heads = self._attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
         joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
         return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.bias)
 
@@ -197,6 +202,8 @@ class SelfAttention(nn.Module):
     def _prepared(self, features: Tensor) -> Tensor:
         """Features with a pose axis, with position where the encoding adds it there, and what lies around them."""
         self._check(features)
+        if not (features.is_floating_point() or features.is_complex()):
+            raise ValueError(f"attention needs floating numbers, as pictures / 255 are, but got {features.dtype}")
         if 0 in features.shape[-2:]:
             raise ValueError(f"attention needs maps of at least one pixel, but got the shape {list(features.shape)}")
         features = self.encoding.embed(features)

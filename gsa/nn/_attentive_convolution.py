@@ -114,7 +114,7 @@ class AttentiveConvolution(WithTables):
         filters = self.spatial.filters().movedim((3, 2), (0, 1)).flatten(2, 3).transpose(0, 1).flatten(1, 2)[:, :, None]
 
         def seen(statistic: Tensor, own: Tensor) -> Tensor:  # depthwise, which is fast with the channels last
-            maps = statistic.flatten(1, 2).contiguous(memory_format=torch.channels_last)
+            maps = statistic.flatten(1, 2).movedim(1, -1).contiguous().movedim(-1, 1)
             return F.conv2d(maps, own, padding=own.shape[-1] // 2, groups=len(own))
 
         return torch.sigmoid(seen(mean, filters[0]) + seen(largest, filters[1])).unflatten(1, mean.shape[1:3])

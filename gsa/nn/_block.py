@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from gsa._checks import is_count
+from gsa._checks import check_pixels
 from gsa.groups import Group
 from gsa.nn._border import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
@@ -53,8 +53,7 @@ class AttentionBlock(nn.Module):
         attention_layer: Callable[..., nn.Module] = GroupSelfAttention,
     ) -> None:
         super().__init__()
-        if not is_count(crop):
-            raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
+        check_pixels(crop=crop)
         self.crop = crop
         self.attention = nn.Sequential(
             make_norm(norm, in_channels),

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa import groups
-from gsa._checks import check_positive, is_count
+from gsa._checks import check_pixels, check_positive
 from gsa._tables import WithTables
 from gsa.groups import Group
 
@@ -51,8 +51,7 @@ class _Convolution(WithTables):
                 f"itself: expected Z2, R2, R4 or one of these with M, but got {self.group.name}"
             )
         check_positive(in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size, dilation=dilation)
-        if not is_count(padding):
-            raise ValueError(f"padding must be a number of pixels, 0 or more, but got {padding!r}")
+        check_pixels(padding=padding)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
         self.in_poses = 1 if self.lifting else self.group.order
         self.padding, self.dilation = padding, dilation

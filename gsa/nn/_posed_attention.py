@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
-from gsa._checks import check_positive, is_count
+from gsa._checks import check_pixels, check_positive
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
@@ -70,8 +70,7 @@ class PosedAttention(nn.Module):
         self.neighbourhood = Neighbourhood(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
-        if not is_count(crop):
-            raise ValueError(f"crop must be a number of pixels, 0 or more, but got {crop!r}")
+        check_pixels(crop=crop)
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
         self.padding = zeros_beyond(border, neighbourhood, crop)
         self.in_channels, self.out_channels = in_channels, out_channels

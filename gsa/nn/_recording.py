@@ -20,20 +20,23 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
             network(images)
 
     Yields:
-        A dictionary, filled by each forward pass: layer name → [B, heads, |H|, H, W, U, V] (detached). The maps are
-        written out in full; meant for a few pictures.
+        A dictionary, filled by each forward pass: layer name → [B, heads, |H|, H, W, U, V] (detached); "name (2)" for
+        a layer that the pass calls again. The maps are written out in full; meant for a few pictures.
     """
     maps: dict[str, Tensor] = {}
+    calls: dict[str, int] = {}
 
     def hook(name: str) -> Callable[[SelfAttention, tuple[Tensor, ...], dict[str, Tensor]], None]:
         def record(layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+            calls[name] = calls.get(name, 0) + 1
             with torch.no_grad():
-                maps[name] = layer.attention(*inputs, **named)
+                maps[name if calls[name] == 1 else f"{name} ({calls[name]})"] = layer.attention(*inputs, **named)
 
         return record
 
     layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
-    handles = [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
+    handles = [network.register_forward_pre_hook(lambda *_: calls.clear())]
+    handles += [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
     try:
         with as_written(network):
             yield maps

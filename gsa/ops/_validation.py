@@ -46,6 +46,8 @@ def check(call: Call) -> None:
     _expect("spatial", spatial, (output_poses, *window.shape, head_dim))
 
     for name, tensor in zip(call._fields[1:7], call[1:7], strict=True):
+        if not isinstance(tensor, Tensor) or (name == "seed" and (tensor.ndim or tensor.dtype != torch.int64)):
+            raise ValueError(f"{name} must be a tensor, an int64 scalar if it is the seed, but got {tensor!r}")
         if tensor.device != query.device:
             raise ValueError(f"{name} must be on the device of query, {query.device}, but is on {tensor.device}")
 

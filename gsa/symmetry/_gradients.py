@@ -53,7 +53,8 @@ def gradient_errors(
         with torch.no_grad():
             outputs = outputs_of(module, x, symmetry)
         *_, result = outputs.values()
-        v = torch.randn(result.shape, generator=torch.Generator().manual_seed(0), dtype=result.dtype).to(result.device)
+        generator = torch.Generator().manual_seed(0)
+        v = torch.randn(result.shape, generator=generator, dtype=result.dtype, device="cpu").to(result.device)
         before = _gradients(module, x, v, dict.fromkeys(outputs))
         weights = {name for name, _ in module.named_parameters()} & before.keys()
         of_weights, of_others = (

@@ -1,7 +1,7 @@
 """Measure how far a map is from commuting with a symmetry."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -193,19 +193,40 @@ def evaluating(module: Callable) -> Iterator[None]:
     """Eval mode inside, and float32 not rounded by GPUs; every submodule's own mode is put back afterwards."""
     owner = _owner(module)
     training = [m for m in owner.modules() if m.training] if owner is not None else []
-    products: tuple[Any, Any] = torch.backends.cudnn.conv, torch.backends.cuda.matmul  # type: ignore[attr-defined]
-    precisions = [product.fp32_precision for product in products]
     try:
         for m in training:
             m.training = False
-        for product in products:
-            product.fp32_precision = "ieee"  # not TF32, whose 10 bits are no module's own error
-        yield
+        with _unrounded():
+            yield
     finally:
         for m in training:
             m.training = True
-        for product, precision in zip(products, precisions, strict=True):
-            product.fp32_precision = precision
+
+
+@contextmanager
+def _unrounded() -> Iterator[None]:
+    """No TF32, whose 10 bits are no module's own error; torch refuses to read its older settings where newer differ."""
+    backends: Any = torch.backends
+    newer = backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul
+    precisions = [setting.fp32_precision for setting in newer]
+    products = rounds = None
+    with suppress(RuntimeError):
+        products = torch.get_float32_matmul_precision()
+    with suppress(RuntimeError):
+        rounds = backends.cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")
+        backends.cudnn.allow_tf32 = False
+        for setting in newer:
+            setting.fp32_precision = "ieee"
+        yield
+    finally:
+        if products is not None:
+            torch.set_float32_matmul_precision(products)
+        if rounds is not None:
+            backends.cudnn.allow_tf32 = rounds
+        for setting, precision in zip(newer, precisions, strict=True):
+            setting.fp32_precision = precision
 
 
 def _owner(module: Callable) -> nn.Module | None:

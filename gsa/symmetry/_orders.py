@@ -17,7 +17,7 @@ def check_order(order: Tensor, length: int | None = None) -> None:
         ValueError: no permutation, or one of another length.
     """
     whole = not order.is_floating_point() and order.dtype != torch.bool
-    if order.ndim != 1 or not whole or not torch.equal(order.sort().values.cpu(), torch.arange(len(order))):
+    if order.ndim != 1 or not whole or order.sort().values.tolist() != list(range(len(order))):
         raise ValueError(
             f"an order is one list that holds each of 0 to n − 1 once, as [1, 0, 2] does, but got {order.tolist()}"
         )

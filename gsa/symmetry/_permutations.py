@@ -1,7 +1,7 @@
 """Other orders of tokens, and of features."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ class _Permutations(Action):
     def __init__(self, *orders: Tensor | Sequence[int]) -> None:
         if not orders:
             raise ValueError("expected at least one order")
-        self.orders = [torch.as_tensor(order) for order in orders]
+        self.orders = [o if isinstance(o, Tensor) else torch.as_tensor(o, device="cpu") for o in orders]
         for order in self.orders:
             check_order(order)
         if len({len(order) for order in self.orders}) != 1:
@@ -30,20 +30,21 @@ class _Permutations(Action):
         self.exact = range(len(orders))
 
     @classmethod
-    def random(cls, length: int, count: int = 2, seed: int = 0) -> Self:
+    def random(cls, length: int, count: int = 2, seed: int = 0, **keywords: Any) -> Self:
         """Some random orders.
 
         Args:
             length: of each.
             count: how many.
             seed: the same seed gives the same orders.
+            keywords: others of the class, such as axis.
         """
         generator = torch.Generator().manual_seed(seed)
-        return cls(*(torch.randperm(length, generator=generator) for _ in range(count)))
+        return cls(*(torch.randperm(length, generator=generator, device="cpu") for _ in range(count)), **keywords)
 
     def _ordered(self, x: Tensor, axis: int, element: int, first: int = 0) -> Tensor:
         order = self.orders[element]
-        order = torch.cat((torch.arange(first), order + first)).to(x.device)
+        order = torch.cat((torch.arange(first, device=order.device), order + first)).to(x.device)
         if len(order) != x.shape[axis]:
             raise ValueError(f"these orders are of {len(order)} {self.name.split()[-1]}, but x is {list(x.shape)}")
         return x.index_select(axis, order)

@@ -145,12 +145,15 @@ class FiniteSteps(Callback):
             return hook
 
         hooks = [module.register_forward_hook(note(name)) for name, module in network.named_modules()]
+        kept = [statistic.clone() for statistic in self._running]
         try:
             with torch.no_grad(), suppress(Exception):  # of a module of somebody's, which takes its batches otherwise
                 network(self._batch[0])
         finally:
             for hook in hooks:
                 hook.remove()
+            for statistic, before in zip(self._running, kept, strict=True):
+                statistic.copy_(before)
         return bad[0] if bad else None
 
 

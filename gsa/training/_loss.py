@@ -1,5 +1,7 @@
 """What is minimised."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,7 +24,7 @@ class TrainingLoss:
         balanced: classes weigh w_c = N / (num_classes · N_c), so that rare ones count as much as others.
 
     Raises:
-        ValueError: a number out of its range.
+        ValueError: a number out of its range; when it is called, balanced classes of which none have been counted.
     """
 
     def __init__(
@@ -30,7 +32,7 @@ class TrainingLoss:
     ) -> None:
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must be a share in [0, 1), but got {label_smoothing}")
-        if mixup < 0:
+        if not 0 <= mixup < math.inf:
             raise ValueError(f"mixup must be the α of a Beta distribution, or 0, but got {mixup}")
         self.num_classes, self.label_smoothing, self.mixup, self.balanced = (
             num_classes,
@@ -42,7 +44,8 @@ class TrainingLoss:
 
     def count(self, of_class: Tensor) -> None:
         """Weigh classes by the number of training pictures of each, [num_classes]."""
-        assert self.balanced
+        if not self.balanced:
+            raise ValueError("classes weigh alike here: pass balanced=True to weigh them by their numbers")
         self.weight = of_class.sum() / (self.num_classes * of_class.clamp_min(1))
 
     def mix(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,6 +59,8 @@ class TrainingLoss:
         return mixed.to(images.dtype), shares
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        if self.balanced and self.weight is None:
+            raise ValueError("balanced classes weigh by the numbers of their pictures: call count(…) first")
         weight = None if self.weight is None else self.weight.to(logits)
         if targets.ndim == 1 or weight is None:
             return F.cross_entropy(logits, targets, weight, label_smoothing=self.label_smoothing)

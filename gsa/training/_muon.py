@@ -29,11 +29,8 @@ def muon(
     Raises:
         ValueError: a number out of its range.
     """
-    for name, value in {"lr": lr, "weight_decay": weight_decay, "matrix_lr": matrix_lr}.items():
-        if not 0 <= value < math.inf:
-            raise ValueError(f"{name} must be finite and not negative, but got {value}")
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be in [0, 1), but got {momentum}")
+    _check_rates(lr=lr, weight_decay=weight_decay, matrix_lr=matrix_lr)
+    _check_momentum(momentum)
     kinds = sort_parameters(network)
     groups: list[dict[str, Any]] = [
         {"params": kinds["matrices"], "lr": lr * matrix_lr, "momentum": momentum},
@@ -62,6 +59,9 @@ class Muon(Optimizer):
     Attributes:
         found_inf: 1 on the device where `step` is to do nothing, else 0 or None; as in torch's fused optimizers, it
             need not be waited for.
+
+    Raises:
+        ValueError: a number out of its range; a group with a momentum of what is no matrix.
     """
 
     found_inf: Tensor | None = None
@@ -76,6 +76,12 @@ class Muon(Optimizer):
     ) -> None:
         defaults = {"lr": lr, "weight_decay": weight_decay, "betas": betas, "eps": eps, "momentum": None}
         super().__init__(groups, defaults)
+        for group in self.param_groups:
+            _check_rates(**{name: group[name] for name in ("lr", "weight_decay", "eps")})
+            if group["momentum"] is not None:
+                _check_momentum(group["momentum"])
+                if shapes := [list(p.shape) for p in group["params"] if p.ndim < 2]:
+                    raise ValueError(f"a group with a momentum is of matrices or filters, but has one of {shapes[0]}")
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -89,6 +95,17 @@ class Muon(Optimizer):
                 update = _adamw if group["momentum"] is None else _muon
                 update(parameters, [self.state[parameter] for parameter in parameters], group, self.found_inf)
         return loss
+
+
+def _check_rates(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{name} must be finite and not negative, but got {value}")
+
+
+def _check_momentum(value: float) -> None:
+    if not 0 <= value < 1:
+        raise ValueError(f"momentum must be in [0, 1), but got {value}")
 
 
 def leaves_steps_out(optimizer: Optimizer) -> bool:

@@ -6,6 +6,8 @@ from torch import nn
 
 __all__ = ["parameter_groups", "sort_parameters"]
 
+_KINDS = ("matrices", "positions", "rest")
+
 
 def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
     """The parameters of a network by what they are, each once; frozen ones as well, which may be thawed later.
@@ -15,7 +17,7 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
             parameters are.
 
     Raises:
-        ValueError: parameters in place of a network.
+        ValueError: parameters in place of a network; a module of another `parameter_kind` than those below.
 
     Returns:
         "matrices": maps from several channels to several, of linear layers and filters, but for those of the head
@@ -36,9 +38,11 @@ def sort_parameters(network: nn.Module) -> dict[str, list[nn.Parameter]]:
             told |= dict.fromkeys(head.parameters(), "rest")
     for module in network.modules():
         kind = "rest" if isinstance(module, nn.Embedding) else getattr(module, "parameter_kind", None)
+        if kind not in (None, *_KINDS):
+            raise ValueError(f"parameter_kind must be one of {_KINDS}, but {type(module).__name__} has {kind!r}")
         if kind is not None:
             told |= dict.fromkeys(module.parameters(), kind)
-    kinds: dict[str, list[nn.Parameter]] = {"matrices": [], "positions": [], "rest": []}
+    kinds: dict[str, list[nn.Parameter]] = {kind: [] for kind in _KINDS}
     for parameter in network.parameters():
         is_matrix = parameter.ndim >= 2 and min(parameter.shape[:2]) > 1
         kinds[told.get(parameter, "matrices" if is_matrix else "rest")].append(parameter)

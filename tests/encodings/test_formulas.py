@@ -75,9 +75,35 @@ def test_an_encoding_of_another_head_size_is_refused():
         encoding(FunctionalEncoding(group, 8), group, 6, Neighbourhood(3))
 
 
-def test_a_module_keeps_its_places_where_others_start_at_the_centre():
+def test_a_module_of_ones_own_is_not_told_where_its_heads_start():
     group = gsa.group("R4")
     made = QuadraticEncoding(group, 8, 4, Neighbourhood(3))
     offset = made.offset.clone()
-    GroupSelfAttention(group, 2, 3, 4, 8, 3, made, head_starts="centre")
+    with pytest.raises(ValueError, match="head_starts says .* of a module of your own, call its start_at_centre"):
+        GroupSelfAttention(group, 2, 3, 4, 8, 3, made, head_starts="centre")
     assert offset.any() and torch.equal(made.offset, offset)
+
+
+def test_positions_are_not_rounded_in_features_of_halves():
+    exact = AbsoluteEncoding(gsa.group("R4"), 6).embed(torch.zeros(1, 32, 96, 96, dtype=torch.float64))
+    found = AbsoluteEncoding(gsa.group("R4"), 6).embed(torch.zeros(1, 32, 96, 96, dtype=torch.bfloat16))
+    assert found.dtype == torch.bfloat16 and (found.double() - exact).abs().max() < 0.002
+    rows = 10_000**-0.125 * torch.arange(96.0)
+    assert (rows.bfloat16().sin().double() - rows.double().sin()).abs().max() > 0.01  # planted
+
+
+def test_places_are_not_rounded_in_a_network_of_halves():
+    made = QuadraticEncoding(gsa.group("R8"), 8, 4, Neighbourhood(15))
+    made.offset.data *= 6  # far from the centre, where 2u and |u|² are large
+    parameters = {name: p.detach().bfloat16() for name, p in made.named_parameters()}
+    for name, p in made.named_parameters():
+        p.data.copy_(parameters[name])  # what is lost of these is lost
+
+    def weights(encoding):
+        scores = encoding.position_scores(Neighbourhood(15), 20, 20).float()
+        return scores.flatten(2).softmax(-1)
+
+    exact, found = weights(made), weights(made.bfloat16())
+    assert (found - exact).abs().max() < 1e-3
+    made.places = made.places.bfloat16()
+    assert (weights(made) - exact).abs().max() > 0.01  # planted

@@ -132,3 +132,23 @@ def test_a_group_that_is_kept_does_not_keep_the_mode_it_was_first_asked_for_in(m
     gsa.group("R14").act(x, 1).sum().backward()
     assert type(gsa.group("R14").matrices) is torch.Tensor and x.grad is not None
     _planar._build.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while compiling
+def test_a_traced_action_is_the_action():
+    groups = [gsa.group(name) for name in ("R8", "R4M")]
+
+    class Moved(torch.nn.Module):
+        def forward(self, x):
+            return groups[0].act(x, 1) + groups[0].act(x, 2) + groups[1].act(x, 5)
+
+    x = torch.rand(1, 2, 5, 5)
+    torch.testing.assert_close(torch.export.export(Moved(), (x,)).module()(x), Moved()(x))
+
+
+def test_whole_matrices_that_are_no_turn_or_mirror_are_refused():
+    for matrix in ([[1, 1], [0, 1]], [[2, 0], [0, 2]]):
+        with pytest.raises(ValueError, match="moved by orthogonal matrices, but got"):
+            gsa.groups.act_on_plane(torch.rand(1, 1, 4, 4), torch.tensor(matrix, dtype=torch.float64))
+    with pytest.raises(ValueError, match="rotations must be a positive integer, but got 0"):
+        Group(0, False)

@@ -26,6 +26,13 @@ def test_rivals_refuse_sizes_that_lose_exactness(name, side):
             r"neighbourhood=7 would change nothing, as neighbourhoods=\[3, 3, 5, 5, 5\]",
         ),
         ("cifar10_gsa", {"neighbourhood": 5, "neighbourhoods": [3, 3, 3, 5, 5]}, "would change nothing"),
+        (
+            "digits_r4_sa",
+            {"published": True, "form": "regular"},
+            "with published=True have form='summed', but got 'reg",
+        ),
+        ("digits_r4_sa", {"published": True, "pools": (3, 0, 0)}, r"pools of 2×2 at stride 2, but got \[3, 0, 0, 0\]"),
+        ("digits_r4_sa", {"crops": []}, r"crops needs one entry a block \(\d\), but got 0"),
         ("rotmnist_gsa", {"num_heads": 60}, "or set content_heads=None as well"),
         ("rotmnist_r4_cnn", {"channels": 2.5}, "channels must be a positive integer, but got 2.5"),
         (

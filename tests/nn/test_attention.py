@@ -304,3 +304,25 @@ def test_recorded_maps_have_no_gradients():
     with record_attention(layer) as maps:
         assert layer(torch.rand(1, 1, 5, 5)).requires_grad
     assert not maps[""].requires_grad
+
+
+def test_a_layer_that_is_called_again_has_a_map_of_each_call():
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = GroupSelfAttention("R4", 2, 2, head_dim=6)
+
+        def forward(self, x):
+            return self.layer(self.layer(x))
+
+    network, x = Twice(), torch.rand(1, 2, 4, 5, 5)
+    with record_attention(network) as maps:
+        for _ in range(2):
+            network(x)
+    assert list(maps) == ["layer", "layer (2)"]
+    torch.testing.assert_close(maps["layer (2)"], network.layer.attention(network.layer(x)))
+
+
+def test_whole_numbers_are_refused():
+    with pytest.raises(ValueError, match="as pictures / 255 are, but got torch.uint8"):
+        LiftingSelfAttention("R4", 1, 2)(torch.zeros(1, 1, 5, 5, dtype=torch.uint8))

@@ -48,6 +48,13 @@ def test_a_seed_on_another_device_is_refused():
         ops.attend(*five, window, form=form, dropout=0.1, seed=torch.tensor(0, device="meta"))
 
 
+@pytest.mark.parametrize("seed", [3, torch.tensor(3.7), torch.tensor([3])])
+def test_a_seed_that_is_no_whole_scalar_is_refused(seed):
+    five, window, form = tensors("regular", "square")
+    with pytest.raises(ValueError, match="an int64 scalar if it is the seed, but got"):
+        ops.attend(*five, window, form=form, dropout=0.1, seed=seed)
+
+
 def test_everything_on_another_device_is_served():
     five, window, form = tensors("regular", "square")
     output = ops.attend(*(t.detach().to("meta") for t in (*five, window)), form=form)

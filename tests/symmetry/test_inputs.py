@@ -90,3 +90,26 @@ def test_of_what_answers_at_random_the_failure_says_so():
         with pytest.raises(AssertionError) as failure:
             assert_equivariant(module, x, "R4")
         assert "eval()" not in str(failure.value)
+
+
+def test_settings_of_tf32_are_read_inside_and_put_back():
+    def network(x):
+        with torch.backends.cudnn.flags(enabled=True):  # reads the older of torch's two settings
+            return x.square()
+
+    def settings():
+        return [torch.backends.cudnn.rnn.fp32_precision, torch.backends.cudnn.conv.fp32_precision]
+
+    before = settings()
+    assert max(gsa.symmetry.equivariance_error(network, torch.rand(1, 1, 6, 6), "R4").values()) == 0
+    assert settings() == before
+
+
+def test_tensors_made_inside_are_on_the_cpu_whatever_the_default_is():
+    layer, x = gsa.nn.GroupSelfAttention("R4", 2, 2, head_dim=6).double(), torch.rand(1, 2, 4, 5, 5).double()
+    tokens, more = torch.nn.Linear(3, 3), torch.rand(1, 4, 3)
+    with torch.device("meta"):
+        gsa.symmetry.assert_equivariant(layer, x, "R4")
+        orders = gsa.symmetry.TokenPermutations.random(4, axis=1)
+        assert max(gsa.symmetry.equivariance_error(tokens, more, orders).values()) < 1e-6
+        gsa.symmetry.gradient_errors(layer, x, "R4")

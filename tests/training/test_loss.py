@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from gsa.training import TrainingLoss
 
-LOGITS, LABELS = torch.randn(7, 3), torch.tensor([0, 1, 1, 1, 2, 1, 0])
+LOGITS, LABELS = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 1, 1, 2, 1, 0])
 
 
 def weighed(**options):
@@ -57,3 +57,12 @@ def test_a_class_without_pictures_weighs_no_more_than_can_be_counted():
     loss.count(torch.tensor([4, 2, 0]))
     for targets in (torch.tensor([0, 1]), torch.tensor([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])):
         assert loss(torch.randn(2, 3), targets).isfinite()
+
+
+def test_balanced_classes_that_nobody_counted_are_refused():
+    with pytest.raises(ValueError, match=r"call count\(…\) first"):
+        TrainingLoss(3, balanced=True)(LOGITS, LABELS)
+    with pytest.raises(ValueError, match="pass balanced=True"):
+        TrainingLoss(3).count(LABELS.bincount())
+    with pytest.raises(ValueError, match="mixup"):
+        TrainingLoss(3, mixup=float("nan"))

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import gsa
-from gsa.training import muon, parameter_groups, sort_parameters
+from gsa.training import Muon, muon, parameter_groups, sort_parameters
 from gsa.training._muon import leaves_steps_out, orthogonal
 
 
@@ -186,6 +186,18 @@ def test_what_begins_with_the_first_step_cannot_leave_it_out():
 def test_impossible_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         muon(nn.Linear(2, 2), **wrong)
+    if "matrix_lr" not in wrong:
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Muon([{"params": [torch.ones(2, 2)], "momentum": 0.9} | wrong])
+
+
+def test_what_is_no_matrix_and_kinds_that_nobody_knows_are_refused():
+    with pytest.raises(ValueError, match=r"of matrices or filters, but has one of \[\]"):
+        Muon([{"params": [torch.tensor(1.0)], "momentum": 0.9}])
+    odd = nn.Linear(2, 2)
+    odd.parameter_kind = "position"
+    with pytest.raises(ValueError, match="parameter_kind must be one of .* but Linear has 'position'"):
+        sort_parameters(odd)
 
 
 def test_steps_of_matrices_are_those_of_the_formula():
