@@ -9,9 +9,11 @@ __all__ = ["nearest"]
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that is most like another, in brackets, to stand behind a refusal; nothing where there are none.
 
-    Of dotted words the last part may stand for the whole: lr for optimizer.lr.
+    Of dotted words the last part may stand for the whole, lr for optimizer.lr, or what it ends in: epochs for
+    trainer.max_epochs.
     """
     known = list(known)
     ends = {name.rpartition(".")[2]: name for name in known}
-    closest = [ends[word]] if word in ends else difflib.get_close_matches(word, known, n=1, cutoff=0.0)
+    parts = [name for end, name in ends.items() if end.endswith(f"_{word}")]
+    closest = [ends[word]] if word in ends else parts or difflib.get_close_matches(word, known, n=1, cutoff=0.0)
     return f" (the nearest is {closest[0]!r})" if closest else ""

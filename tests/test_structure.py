@@ -25,6 +25,7 @@ ARROWS = {
     "_tables": set(),
     "_with_torch": {"ops"},
     "_version": set(),
+    "__main__": {"cli"},
     "files": set(),
     "groups": {"_checks"},
     "ops": set(),

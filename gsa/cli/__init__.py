@@ -116,7 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--onnx", action="store_true", help="model.onnx too")
     dashboard.add_argument("project", metavar="ENTITY/PROJECT")
 
-    export.add_argument("--checkpoint", type=Path, required=True, help=trained)
+    export.add_argument("network", nargs="?", type=Path, metavar="RUN", help=trained)
+    export.add_argument("--checkpoint", type=Path, help="another way to say RUN")
     check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
     return parser
 

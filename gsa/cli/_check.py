@@ -36,6 +36,8 @@ def run(options: Namespace) -> int:
         raise ValueError(f"--tolerance must be positive and finite, but got {options.tolerance}")
     if options.depth < 0:
         raise ValueError(f"--depth must be at least 0, for the whole network alone, but got {options.depth}")
+    if options.picture and options.picture.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--picture must end in .png, .svg or .pdf, but got {options.picture}")
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)

@@ -9,6 +9,9 @@ __all__ = ["run"]
 
 def run(options: Namespace) -> int:
     """Weights as safetensors and the configuration beside them."""
-    for file in export(read(options.checkpoint), options.to, options.program, options.plain, options.onnx):
+    what = options.checkpoint or options.network
+    if not what or (options.checkpoint and options.network):
+        raise ValueError("say what to export once: the folder of a run, or a checkpoint; gsa export --help")
+    for file in export(read(what), options.to, options.program, options.plain, options.onnx):
         print(file)
     return 0

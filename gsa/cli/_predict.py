@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ def run(options: Namespace) -> int:
     device = _device(options.device)
     saved = read(options.checkpoint)
     saved.network.to(device)
-    files = _files(options.pictures)
+    files, passed_over = _files(options.pictures)
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
     negatives: list[Path] = []
@@ -67,6 +67,8 @@ def run(options: Namespace) -> int:
             progress.advance(bar)
     if options.csv is not None and table:
         write_whole(options.csv, _csv(table, saved.pictures.classes))
+    if passed_over:
+        print(f"gsa: {_passed_over(passed_over)}", file=sys.stderr)
     if left_out:
         print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
     if stacks := [printable(str(path)) for path, _ in table if has_pages(path)]:
@@ -90,6 +92,10 @@ def _refuse(options: Namespace) -> None:
         if value < 1:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
     if options.csv is not None:
+        if is_called_a_picture(options.csv) or options.csv in options.pictures:
+            raise ValueError(
+                f"--csv must be a table, such as out.csv, but got {options.csv}, which is called a picture"
+            )
         refuse_unwritable("--csv", options.csv)
 
 
@@ -109,22 +115,30 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _files(places: Sequence[Path]) -> list[Path]:
-    """The files that were named, and those in folders at any depth, sorted, that are called as pictures are.
+def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The files that were named, and those in folders at any depth, sorted, that are called as pictures are; others.
 
     Raises:
         ValueError: a folder that has none.
     """
     files: dict[Path, None] = {}
+    others: list[Path] = []
     for place in places:
         found = [place]
         if place.is_dir():
-            inside = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
-            found = sorted(p for p in inside if is_called_a_picture(p) and not is_hidden(p.relative_to(place)))
+            inside: Iterable[Path] = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+            inside = sorted(p for p in inside if not is_hidden(p.relative_to(place)))
+            found = [p for p in inside if is_called_a_picture(p)]
+            others += [p for p in inside if not is_called_a_picture(p)]
             if not found:
                 raise ValueError(f"there are no pictures in the folder {place}; expected files of {', '.join(ENDINGS)}")
         files |= dict.fromkeys(found)
-    return list(files)
+    return list(files), others
+
+
+def _passed_over(others: Sequence[Path]) -> str:
+    endings = sorted({path.suffix.lower() or "no ending" for path in others})
+    return printable(f"{len(others)} files are passed over ({', '.join(endings)}); expected {', '.join(ENDINGS)}")
 
 
 def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int, invert: bool) -> Iterator[_Asked]:

@@ -51,12 +51,23 @@ class PictureFiles(Dataset):
             FileNotFoundError: a class without any.
         """
         found: Files = []
-        others: list[str] = []
+        others = [entry.path for entry in os.scandir(folder) if entry.is_file() and is_called_a_picture(entry.name)]
+        others = [path for path in others if not is_hidden(Path(path).name)]
+        if others:
+            warnings.warn(
+                f"pictures in {folder} itself ({len(others)}) are of no class and passed over, such as "
+                f"{printable(Path(min(others)).name)}",
+                stacklevel=2,
+            )
+        others = []
         for label, name in enumerate(classes):
             inside = _inside(folder / name)
             pictures = [(path, label) for path in inside if is_called_a_picture(path)]
             if not pictures:
-                raise FileNotFoundError(f"there are no pictures in {folder / name}; expected files of {_READ}")
+                raise FileNotFoundError(
+                    f"there are no pictures in {folder / name}; expected files of {_READ}: a class without any is left "
+                    "out by taking its folder away"
+                )
             found += pictures
             others += [path for path in inside if not is_called_a_picture(path)]
         _tell_of(others, folder)

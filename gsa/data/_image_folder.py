@@ -156,7 +156,9 @@ class ImageFolderDataModule(PictureDataModule):
         listed = "".join(f"\n  {reason}" for reason in list(reasons.values())[:_SHOWN]) + more
         found = f"{len(reasons)} of {len(paths)} files"
         if self.unreadable == "refuse":
-            raise ValueError(f"{found} cannot be read; unreadable=skip trains without them:{listed}")
+            raise ValueError(
+                f"{found} cannot be read; unreadable='skip' (data.unreadable=skip) trains without them:{listed}"
+            )
         left = {part: files.without(reasons) for part, files in parts.items()}
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
         return left

@@ -83,8 +83,12 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Im
 
 
 def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise ValueError("there is no such file")
     if path.exists() and not path.is_file():  # reading a pipe would wait for ever
         raise ValueError("it is not a regular file")
+    if not path.stat().st_size:
+        raise ValueError("it is empty")
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"a file must have at most {MOST_BYTES:,} bytes, but has {path.stat().st_size:,}")
 

@@ -179,7 +179,8 @@ class GSANet(Network):
                 raise ValueError(
                     f"this network is exactly equivariant only on sizes that its crops and pools halve evenly: got "
                     f"{height}×{width} images, and {side} is not such a side; nearest ones that are: {good} "
-                    "(if crops and pools leave any of it, on_inexact='warn' or 'allow' runs it all the same)"
+                    "(if crops and pools leave any of it, on_inexact='warn' or 'allow' runs it all the same, on the "
+                    "command line model.on_inexact=warn)"
                 )
 
 

@@ -29,7 +29,10 @@ _AT_LEAST_1 = Limit("must be at least 1", lambda value: value >= 1)
 _NOT_NEGATIVE = Limit("must not be negative", lambda value: value >= 0)
 _SHARE = Limit("must be a share in [0, 1)", lambda value: 0 <= value < 1)
 _PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
-_FOLDER = Limit("must be a folder of one for every class, or of train and test", lambda value: os.path.isdir(value))
+_FOLDER = Limit(
+    "must be a folder that is there, with a folder of pictures for every class, or with train and test",
+    lambda value: os.path.isdir(value),
+)
 _AUGMENTATIONS = ("turns", "stretches", "flips", "crops", "randaugment")
 _AUGMENTED = Limit(
     f"must be a list out of {_AUGMENTATIONS}", lambda value: all(name in _AUGMENTATIONS for name in value)

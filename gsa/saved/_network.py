@@ -68,7 +68,8 @@ def _of_name(name: str) -> Path:
         raise FileNotFoundError(f"{name} does not come trained: expected a run, a checkpoint, an export, or {trained}")
     raise FileNotFoundError(
         f"there is neither a file nor a network called {name!r}{nearest(name, list_models())}: expected a run, a "
-        "checkpoint, an export, or a name of gsa list"
+        "checkpoint, an export, or a name of gsa list; gsa check and gsa explore --model also take what Python "
+        "imports, such as torchvision.models:resnet18"
     )
 
 
