@@ -92,7 +92,7 @@ def _refuse(options: Namespace) -> None:
         if value < 1:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
     if options.csv is not None:
-        if is_called_a_picture(options.csv) or options.csv in options.pictures:
+        if is_called_a_picture(options.csv) or (options.csv in options.pictures and options.csv.is_file()):
             raise ValueError(
                 f"--csv must be a table, such as out.csv, but got {options.csv}, which is called a picture"
             )

@@ -183,7 +183,12 @@ def stratified(
 
 def _inside(folder: Path) -> list[str]:
     """Files at any depth, folder by folder, but for hidden ones and what systems leave."""
-    places = sorted((place, sorted(names)) for place, _, names in os.walk(folder, followlinks=True))
+    places, seen = [], set()
+    for place, below, names in os.walk(folder, followlinks=True):
+        seen.add(os.path.realpath(place))
+        below[:] = [name for name in below if os.path.realpath(os.path.join(place, name)) not in seen]  # links back
+        places.append((place, sorted(names)))
+    places.sort()
     paths = [os.path.join(place, name) for place, names in places for name in names if name.lower() not in _LITTER]
     return [path for path in paths if not is_hidden(os.path.relpath(path, folder))]
 

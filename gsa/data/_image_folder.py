@@ -148,6 +148,7 @@ class ImageFolderDataModule(PictureDataModule):
 
     def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
         """The parts without files that cannot be read; one message for all of these."""
+        self._check_files(parts)
         paths = [path for files in parts.values() for path, _ in files.files]
         reasons = unreadable_files(paths, self.image_size)
         if not reasons:
@@ -174,6 +175,13 @@ class ImageFolderDataModule(PictureDataModule):
             )
         if len(classes) < 2:
             raise ValueError(f"there must be folders of two classes at least, but {self.root} has {list(classes)}")
+
+    def _check_files(self, parts: dict[str, PictureFiles]) -> None:
+        """A file that is a link to another one, alike."""
+        found: dict[str, str] = {}
+        for path, _ in (file for files in parts.values() for file in files.files):
+            if (other := found.setdefault(os.path.realpath(path), path)) != path:
+                raise ValueError(f"every picture must be a file of its own, but {path} is {other}: take the link away")
 
     def _check_places(self, folders: list[Path]) -> None:
         """A folder that is a link to another one would put the same pictures into two parts or classes."""

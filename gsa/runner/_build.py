@@ -146,6 +146,10 @@ def _make_all(config: DictConfig) -> Run:
     plain = as_meant(written)
     data = completed(make(config.data), config.seed)
     network = make(plain["model"], in_channels=data.in_channels, num_classes=data.num_classes)
+    if not isinstance(network, nn.Module):
+        raise ConfigError(f"model._target_ must make an nn.Module, but makes {type(network).__name__}")
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise ConfigError(f"a network must have parameters to train, but {type(network).__name__} has none")
     rules = make(config.optimizer), make(config.scheduler)
     balanced = plain["class_weights"] == "balanced"
     loss = TrainingLoss(data.num_classes, plain["label_smoothing"], plain["mixup"], balanced)
@@ -189,8 +193,15 @@ def _try(run: Run) -> None:
     schedule(run.classifier.make_scheduler, run.classifier.new_optimizer(), 100)
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():
-        run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))
+        logits = run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))
     run.network.train()
+    expected = [1, run.data.num_classes]
+    if not isinstance(logits, torch.Tensor) or list(logits.shape) != expected or not logits.is_floating_point():
+        found = list(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+        raise ConfigError(
+            f"a network must return logits [B, {run.data.num_classes}], one for every class of the data, but of one "
+            f"picture {type(run.network).__name__} returns {found}"
+        )
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "main", "register"]
 
+_SWEEP = ("-m", "--multirun")
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
@@ -50,7 +51,7 @@ def main() -> None:
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
-    sys.argv[1:] = with_network(sys.argv[1:])
+    sys.argv[1:] = with_network(sorted(sys.argv[1:], key=lambda word: word not in _SWEEP))  # Hydra wants it first
     try:
         _main()
     except (HydraException, OmegaConfBaseException) as error:

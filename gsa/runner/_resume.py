@@ -38,8 +38,11 @@ _OF_THE_TRAINING = (
     "mixup",
     "class_weights",
     "trainer.accumulate_grad_batches",
+    "trainer.gradient_clip_algorithm",
     "trainer.gradient_clip_val",
     "trainer.limit_train_batches",
+    "trainer.limit_val_batches",
+    "trainer.overfit_batches",
 )
 
 
@@ -138,7 +141,7 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     """Compare how a checkpoint was trained with how the configuration would go on; it may do so for longer.
 
     Raises:
-        ValueError: naming what differs, or fewer epochs than there are already.
+        ValueError: naming what differs, or fewer epochs or steps than there are already.
     """
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
@@ -160,6 +163,12 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
         raise ValueError(
             f"trainer.max_epochs must be at least the {begun} epochs that the checkpoint {config.ckpt_path} has begun, "
             f"but got {config.trainer.max_epochs}; train=false tests it"
+        )
+    done, most = checkpoint.get("global_step", 0), config.trainer.get("max_steps", -1)
+    if 0 <= most <= done:
+        raise ValueError(
+            f"trainer.max_steps must be more than the {done} steps that the checkpoint {config.ckpt_path} has taken, "
+            f"but got {most}; train=false tests it"
         )
     length = before.get("trainer.max_epochs")
     if length != config.trainer.max_epochs and not config.scheduler._target_.endswith(".constant"):

@@ -128,8 +128,7 @@ def _train_here(run: Run) -> Results:
 def _read_inputs(run: Run) -> None:
     """Data and checkpoint, before the first step."""
     try:
-        run.data.prepare_data()
-        run.data.setup()
+        _set_up(run.data)
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
             checkpoint = read_checkpoint(run.config.ckpt_path)
@@ -143,6 +142,16 @@ def _read_inputs(run: Run) -> None:
                 warn_of_another_test(checkpoint, run.config.ckpt_path, run.data.digests)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
+
+
+def _set_up(data: Any) -> None:
+    try:
+        data.prepare_data()
+        data.setup()
+    except OSError as error:
+        if (own := getattr(data, "inner", None)) is None:
+            raise
+        raise ValueError(f"{type(own).__name__} cannot set up its data: {type(error).__name__}: {error}") from error
 
 
 def _goes_on(run: Run) -> bool:

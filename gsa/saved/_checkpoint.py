@@ -48,7 +48,8 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
         raise OSError(
             error.errno,
             f"{error.strerror or error}: {path} needs {len(content):,} bytes, {free:,} are free; "
-            f"{'the previous one is as it was' if path.exists() else 'nothing was kept'}",
+            f"{'the previous one is as it was' if path.exists() else 'nothing of it was kept'}; free some space, and "
+            "ckpt_path=auto goes on with what is there",
         ) from error
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -51,7 +52,7 @@ class FiniteSteps(Callback):
         self._before: list[Tensor] = []
         self._never: set[str] = set()  # finite, such as the −∞ of a mask
         # Bad steps in a row, now and at the most since they were looked at, on the device; and which were not yet.
-        self._in_a_row = self._most = torch.zeros(())
+        self._in_a_row = self._most = self._left_out = torch.zeros(())
         self._unseen: list[int] = []
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
@@ -60,7 +61,7 @@ class FiniteSteps(Callback):
         self._running = [statistic for statistic in running if statistic is not None]
         self._parameters = list(module.parameters())
         self._never = {name for name, value in module.state_dict().items() if first_not_finite({name: value})}
-        self._in_a_row = self._most = torch.zeros((), device=module.device)
+        self._in_a_row = self._most = self._left_out = torch.zeros((), device=module.device)
 
     def on_train_batch_start(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
@@ -88,7 +89,7 @@ class FiniteSteps(Callback):
         for statistic, before in zip(self._running, self._before, strict=True):
             statistic.copy_(before.where(bad, statistic))
         self._in_a_row = (self._in_a_row + 1) * bad
-        self._most = self._most.maximum(self._in_a_row)
+        self._most, self._left_out = self._most.maximum(self._in_a_row), self._left_out + bad
         self._unseen.append(trainer.global_step)
         if not alone or bad.device.type in _FREE or len(self._unseen) == _TOGETHER:
             self._look(trainer, module)
@@ -98,6 +99,11 @@ class FiniteSteps(Callback):
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self._look(trainer, module)
+        if count := int(self._left_out):
+            rank_zero_warn(
+                f"steps of epoch {trainer.current_epoch} left out, as their loss or gradients were not finite: {count}"
+            )
+            self._left_out = torch.zeros_like(self._left_out)
 
     def _look(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """End the run where too many steps in a row were bad."""

@@ -62,11 +62,18 @@ class TrainingLoss:
         if self.balanced and self.weight is None:
             raise ValueError("balanced classes weigh by the numbers of their pictures: call count(…) first")
         weight = None if self.weight is None else self.weight.to(logits)
-        if targets.ndim == 1 or weight is None:
+        shared = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if weight is None or (targets.ndim == 1 and not shared):
             return F.cross_entropy(logits, targets, weight, label_smoothing=self.label_smoothing)
+        if targets.ndim == 1:
+            targets = F.one_hot(targets, self.num_classes).to(weight)
         # Where targets are no labels, PyTorch divides by the number of pictures instead of their weights.
         smooth = (1 - self.label_smoothing) * targets + self.label_smoothing / self.num_classes
-        return -(weight * smooth * logits.log_softmax(-1)).sum() / (weight * targets).sum()
+        total = (weight * targets).sum().detach()
+        if shared:  # gradients are averaged over the processes, which so divide by one sum
+            torch.distributed.all_reduce(total)
+            total /= torch.distributed.get_world_size()
+        return -(weight * smooth * logits.log_softmax(-1)).sum() / total
 
 
 def _precise(x: Tensor) -> Tensor:

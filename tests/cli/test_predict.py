@@ -206,3 +206,21 @@ def test_a_table_does_not_take_the_place_of_a_device(tmp_path, folder, capsys):
     with pytest.raises(FileExistsError, match="no file that could be replaced"):
         write_whole(tmp_path / "pipe", b"")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.parametrize("table", ["a.tif", "b/new.png"])
+def test_a_table_is_never_written_over_a_picture(network, folder, table, capsys):
+    before = (folder / "a.tif").read_bytes()
+    assert cli.main(["predict", str(folder), "--csv", str(folder / table)]) == 2
+    assert "--csv must be a table, such as out.csv, but got" in capsys.readouterr().err
+    assert (folder / "a.tif").read_bytes() == before and not (folder / "b/new.png").exists()
+
+
+def test_files_that_are_passed_over_empty_and_absent_ones_are_told_of(network, folder, capsys):
+    (folder / "x.heic").write_bytes(b"a picture of another kind")
+    (folder / "empty.png").write_bytes(b"")
+    assert cli.main(["predict", str(folder), str(folder / "nothere.png")]) == 1
+    said = capsys.readouterr().err
+    assert "2 files are passed over (.heic, .txt); expected .apng" in said
+    assert "empty.png cannot be read as a picture: it is empty" in said
+    assert "nothere.png cannot be read as a picture: there is no such file" in said

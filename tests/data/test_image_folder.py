@@ -158,6 +158,25 @@ def test_two_parts_never_share_a_folder(tmp_path, link, to):
         ImageFolderDataModule(tmp_path, batch_size=4).setup()
 
 
+def test_a_picture_is_never_in_two_parts_or_of_two_classes(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    root = tmp_path / "all"
+    (root / "cat" / "again").symlink_to(".")  # a folder within itself is entered once
+    module = ImageFolderDataModule(root, batch_size=1)
+    module.setup()
+    assert sum(map(len, module.parts.values())) == 20
+    (root / "dog" / "cat.jpg").symlink_to("../cat/3.jpg")
+    with pytest.raises(ValueError, match=r"dog/cat.jpg is .*cat/3.jpg: take the link away"):
+        ImageFolderDataModule(root, batch_size=1).setup()
+
+
+def test_pictures_beside_the_classes_are_told_of(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    shutil.copy(tmp_path / "all/cat/0.jpg", tmp_path / "all/loose.jpg")
+    with pytest.warns(UserWarning, match=r"itself \(1\) are of no class and passed over, such as loose.jpg"):
+        ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
+
+
 def test_animations_are_no_other_files(tmp_path):
     write_pictures(tmp_path, suffix="gif", count=3)
     module = ImageFolderDataModule(tmp_path, batch_size=1)
@@ -174,7 +193,7 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
     module = ImageFolderDataModule(root, batch_size=1)
     module.setup()
     read = PictureFiles.of_folder(root, module.classes, 8).files
-    assert sorted(path for path, _ in read) == sorted(map(str, _files([root])))
+    assert sorted(path for path, _ in read) == sorted(map(str, _files([root])[0]))
     assert sum(map(len, module.parts.values())) == 10
     for name in ("cat/a.HEIC", "cat/b.ppm", "dog/c.heic", "dog/notes"):
         (root / name).write_bytes(b"passed over")
@@ -184,7 +203,8 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
 
 def test_a_class_without_pictures_names_the_endings_that_are_read(tmp_path):
     write_pictures(tmp_path, parts=("all",), suffix="ppm")
-    with pytest.raises(FileNotFoundError, match="no pictures in .*cat; expected files of .apng, .bmp, .gif, .jfif"):
+    message = "no pictures in .*cat; expected files of .apng, .bmp, .gif, .jfif.* by taking its folder away"
+    with pytest.raises(FileNotFoundError, match=message):
         ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
 
 

@@ -22,6 +22,18 @@ class Flat(nn.Module):
         return self.layers(images)
 
 
+def one_more(in_channels, num_classes):
+    return Flat(in_channels, num_classes + 1)
+
+
+def frozen(in_channels, num_classes):
+    return Flat(in_channels, num_classes).requires_grad_(False)
+
+
+def number(in_channels, num_classes):
+    return 3
+
+
 def no_channels(num_classes):
     return nn.Flatten()
 
@@ -56,6 +68,9 @@ def test_it_is_trained_gone_on_with_and_tested(own, tmp_path):
 @pytest.mark.parametrize("change, error, message", [
     ({"target": f"{__name__}.no_channels"}, ConfigError, "unexpected keyword argument 'in_channels'"),
     ({"target": f"{__name__}.Flatt"}, ConfigError, "cannot be imported"),
+    ({"target": f"{__name__}.one_more"}, ConfigError, r"must return logits \[B, 10\], .* Flat returns \[1, 11\]"),
+    ({"target": f"{__name__}.frozen"}, ConfigError, "must have parameters to train, but Flat has none"),
+    ({"target": f"{__name__}.number"}, ConfigError, "must make an nn.Module, but makes int"),
     ({"target": "'???'"}, ConfigError, "model._target_ must be given"),
 ])  # fmt: skip
 def test_what_is_no_network_is_refused(own, change, error, message):

@@ -187,6 +187,9 @@ def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_pat
     ("seed=3", "seed"), ("optimizer.lr=0.5", "optimizer.lr"), ("ema=null", "ema"),
     ("data.batch_size=8", "data.batch_size"), ("trainer.gradient_clip_val=0.5", "trainer.gradient_clip_val"),
     ("trainer.limit_train_batches=5", "trainer.limit_train_batches"),
+    ("trainer.limit_val_batches=1", "trainer.limit_val_batches"),
+    ("trainer.overfit_batches=2", "trainer.overfit_batches"),
+    ("+trainer.gradient_clip_algorithm=value", "trainer.gradient_clip_algorithm"),
 ])  # fmt: skip
 def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
     train(small("trainer.max_epochs=1"))
@@ -194,6 +197,13 @@ def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
     with pytest.raises(ConfigError, match=rf"trained with other values: .*{key} \("):
         train(small("trainer.max_epochs=1", f"ckpt_path='{last}'", changed))
     train(small(f"ckpt_path='{last}'", "train=false", changed, folder="tested"))  # which changes nothing
+
+
+def test_fewer_steps_than_there_are_already_are_refused(small, tmp_path):
+    train(small("trainer.max_epochs=2"))
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    with pytest.raises(ConfigError, match=r"trainer.max_steps must be more than the 8 steps .* but got 4;"):
+        train(small("trainer.max_epochs=2", f"ckpt_path='{last}'", "+trainer.max_steps=4"))
 
 
 def test_a_run_on_rotmnist_from_before_clutter_goes_on(configure):

@@ -186,6 +186,15 @@ def test_steps_of_another_module_are_left_out_and_named(tmp_path):
         trainer(tmp_path, FiniteSteps()).fit(planted)
 
 
+def test_steps_that_are_left_out_are_counted(tmp_path):
+    pictures = torch.rand(60, 1, 12, 12)
+    pictures[33] = torch.nan
+    data = DataLoader(TensorDataset(pictures, torch.arange(60) % 10), 10)
+    with pytest.warns(UserWarning, match="steps of epoch 1 left out, .* not finite: 1$") as told:
+        trainer(tmp_path, FiniteSteps()).fit(classifier(), data)
+    assert sum("left out" in str(one.message) for one in told) == 2
+
+
 def test_running_statistics_are_those_before_the_bad_steps(tmp_path):
     """The forward pass that looks for the first bad module leaves none either; planted: one that is not put back."""
     pictures = torch.rand(60, 1, 12, 12)
