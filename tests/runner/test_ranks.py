@@ -85,9 +85,10 @@ def test_batches_are_not_shared_out_twice():
 
 
 @pytest.mark.slow
-def test_two_processes_train_what_one_trains(small, tmp_path):
+@pytest.mark.parametrize("weighed", ["class_weights=null", "class_weights=balanced"])
+def test_two_processes_train_what_one_trains(small, tmp_path, weighed):
     """float64, no dropout: weights after twelve steps agree to 1e-10, accuracies are the same."""
-    options = (*EXACT, "trainer.limit_train_batches=6")
+    options = (*EXACT, "trainer.limit_train_batches=6", weighed)
     one, alone = train(small(*options, folder="one"))
     two, together = train(small(*options, *TWO, folder="two"))
     assert two == one

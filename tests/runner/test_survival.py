@@ -18,6 +18,8 @@ from gsa.training._muon import leaves_steps_out
 from tests.runner.faults import act_in
 from tests.runner.test_run import outcome
 
+LEFT_OUT = pytest.mark.filterwarnings("ignore:steps of epoch . left out")
+
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_steps_that_are_not_finite_are_left_out_and_end_the_run(small, tmp_path, value):
@@ -62,6 +64,7 @@ def test_a_single_step_that_is_not_finite_does_not_end_the_run(small):
 MUON = ("optimizer=muon", "optimizer.lr=0.01", "model.norm=batch")
 
 
+@LEFT_OUT
 def test_an_optimizer_that_leaves_a_step_out_itself_does_what_the_others_do(small, monkeypatch):
     """The weights and running statistics of a run with a bad step are those of a run on a GPU, which is not asked."""
 
@@ -132,6 +135,7 @@ def test_a_gpu_is_not_waited_for_between_steps(small, monkeypatch, optimizer, wa
     assert questions.steps == 4 and (questions.asked > 0) == waits
 
 
+@LEFT_OUT
 def test_a_bad_first_step_of_a_fused_optimizer_leaves_no_trace(small, monkeypatch):
     """Fused SGD would go on from momenta that were never written; all weights are those of a run that looks itself."""
 
@@ -232,6 +236,7 @@ def test_an_optimizer_is_no_longer_told_after_a_run(small):
     assert [optimizer.found_inf for optimizer in run.trainer.optimizers] == [None]
 
 
+@LEFT_OUT
 @pytest.mark.parametrize("accumulated", [1, 2])
 def test_a_forward_pass_that_is_not_finite_leaves_no_trace_in_batch_norms(small, accumulated):
     """Planted failure: without the statistics put back, they stay NaN for ever."""
