@@ -122,6 +122,7 @@ class RefuseBadConfig(Callback):
             for place in self.missing[1:]:
                 if place.is_dir() and not any(place.iterdir()):
                     place.rmdir()
+            _refuse(str(job_return._return_value))  # before Hydra puts a line of its own in front
 
 
 def _refuse_moving(moves: bool | None) -> None:

@@ -61,6 +61,23 @@ def test_quiet_says_nothing_between_the_announcement_and_the_report(tmp_path):
     ]  # fmt: skip
 
 
+def test_what_is_refused_for_its_data_is_refused_in_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "train", "model=rotmnist_z2_sa"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 2 and not list(tmp_path.iterdir())
+    assert done.stderr.startswith("configuration refused: the official archive was not found") and not done.stdout
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_sweep_may_be_asked_for_behind_other_words(tmp_path):
+    """Hydra reads words behind it only."""
+    done = command(tmp_path, "callbacks=quiet", "-m", "seed=0,1", "hydra.sweep.dir=sweep", "test=false")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "sweep" / "jobs.csv").read_text().count("\n") == 3
+
+
 @pytest.mark.parametrize("value", ["/x/meine übersicht (neu)", "/x/übersicht", "/x/it's", "/x/a=b", "/x/a;b", "~/x"])
 def test_what_hydra_cannot_read_is_printed_as_it_would(value):
     parser = OverridesParser.create()
