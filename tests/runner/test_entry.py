@@ -63,7 +63,7 @@ def test_quiet_says_nothing_between_the_announcement_and_the_report(tmp_path):
 
 def test_what_is_refused_for_its_data_is_refused_in_one_line(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "train", "model=rotmnist_z2_sa"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, str(ROOT / "train.py"), "model=rotmnist_z2_sa"], cwd=tmp_path,
         capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 2 and not list(tmp_path.iterdir())
