@@ -32,7 +32,6 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "main", "register"]
 
-_SWEEP = ("-m", "--multirun")
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
@@ -51,7 +50,7 @@ def main() -> None:
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
-    sys.argv[1:] = with_network(sorted(sys.argv[1:], key=lambda word: word not in _SWEEP))  # Hydra wants it first
+    sys.argv[1:] = with_network(sweep_first(sys.argv[1:]))
     try:
         _main()
     except (HydraException, OmegaConfBaseException) as error:
@@ -72,6 +71,11 @@ def main() -> None:
         raise SystemExit(128 + signal.SIGINT) from None
     finally:  # of a sweep that was cut short, too
         _tell_of_sweep()
+
+
+def sweep_first(words: list[str]) -> list[str]:
+    """Words of a command with -m in front, behind which alone Hydra takes words; the others as they stand."""
+    return sorted(words, key=lambda word: word not in ("-m", "--multirun"))
 
 
 class _Failed(Exception):

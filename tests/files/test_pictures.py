@@ -127,8 +127,8 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpa
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "it is not a whole file of PNG, JPEG, TIFF, BMP, WEBP, GIF"),
-        (b"not a picture", "it is not a whole file of PNG"),
+        (b"", "it is empty"),
+        (b"not a picture", "it is not a whole file of PNG, JPEG, TIFF, BMP, WEBP, GIF"),
         (EPS, "it is not a whole file of PNG"),
         (png(50_000_000, 1), "at most 100,000,000 pixels once their shorter side is 16, but it is 50000000 × 1"),
         (png(9_500, 10_600), "at most 100,000,000 pixels, but it is 9500 × 10600"),
