@@ -67,6 +67,10 @@ def main() -> None:
             raise
         print(f"the search has failed, see the logs of its trials: {one_line(error)}", file=sys.stderr)
         raise SystemExit(1) from None
+    except SystemExit as ended:
+        if _comes_from("argparse", ended):  # after its usage
+            print("values are given as key=value, without dashes, such as trainer.max_epochs=3", file=sys.stderr)
+        raise
     except KeyboardInterrupt:  # before the run listens
         raise SystemExit(128 + signal.SIGINT) from None
     finally:  # of a sweep that was cut short, too
@@ -164,9 +168,9 @@ def _refuse_one_checkpoint(config: DictConfig) -> None:
         )
 
 
-def _comes_from(package: str, error: Exception) -> bool:
+def _comes_from(package: str, error: BaseException) -> bool:
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return frame.f_globals["__name__"].startswith(f"{package}.")
+    return f"{frame.f_globals['__name__']}.".startswith(f"{package}.")
 
 
 def _has_jobs(folder: Path) -> bool:

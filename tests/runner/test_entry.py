@@ -72,6 +72,12 @@ def test_what_is_refused_for_its_data_is_refused_in_one_line(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+def test_dashes_before_a_key_are_told_of(tmp_path):
+    done = command(tmp_path, "--epochs", "3")
+    assert done.returncode == 2 and "unrecognized arguments: --epochs" in done.stderr
+    assert done.stderr.endswith("values are given as key=value, without dashes, such as trainer.max_epochs=3\n")
+
+
 def test_a_sweep_may_be_asked_for_behind_other_words():
     assert sweep_first(["b=2", "a=1", "-m", "seed=0,1"]) == ["-m", "b=2", "a=1", "seed=0,1"]
     assert sweep_first(["b=2", "--cfg", "job"]) == ["b=2", "--cfg", "job"]
