@@ -12,7 +12,7 @@ __all__ = ["WithTables"]
 class WithTables(nn.Module):
     """A module with tables, which are moved and cast with it, always from what they were at first: nothing is lost.
 
-    Numbers between whole ones are at least of float32: rounded to halves, tables would be of other places.
+    Tables of floats are of float32 at least: rounded to halves, they would be of other places.
 
     They are no buffers, for `torch.optim.swa_utils.AveragedModel` averages these: whole numbers would become others.
     A module on the device "meta", from which no file brings them back, has them on the CPU.

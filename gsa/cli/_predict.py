@@ -17,7 +17,7 @@ from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
 from gsa.files import one_line, printable, refuse_unwritable, write_whole
-from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, read_picture
+from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, passed_over, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
 from gsa.saved import Saved, read
@@ -48,7 +48,7 @@ def run(options: Namespace) -> int:
     device = _device(options.device)
     saved = read(options.checkpoint)
     saved.network.to(device)
-    files, passed_over = _files(options.pictures)
+    files, others = _files(options.pictures)
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
     negatives: list[Path] = []
@@ -67,8 +67,8 @@ def run(options: Namespace) -> int:
             progress.advance(bar)
     if options.csv is not None and table:
         write_whole(options.csv, _csv(table, saved.pictures.classes))
-    if passed_over:
-        print(f"gsa: {_passed_over(passed_over)}", file=sys.stderr)
+    if others:
+        print(f"gsa: of the files in folders, {passed_over(others)}", file=sys.stderr)
     if left_out:
         print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
     if stacks := [printable(str(path)) for path, _ in table if has_pages(path)]:
@@ -134,11 +134,6 @@ def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
                 raise ValueError(f"there are no pictures in the folder {place}; expected files of {', '.join(ENDINGS)}")
         files |= dict.fromkeys(found)
     return list(files), others
-
-
-def _passed_over(others: Sequence[Path]) -> str:
-    endings = sorted({path.suffix.lower() or "no ending" for path in others})
-    return printable(f"{len(others)} files are passed over ({', '.join(endings)}); expected {', '.join(ENDINGS)}")
 
 
 def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int, invert: bool) -> Iterator[_Asked]:

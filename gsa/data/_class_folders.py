@@ -3,7 +3,6 @@
 import hashlib
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,13 +16,13 @@ from torch.utils.data import Dataset, Subset
 from torchvision.transforms.functional import pil_to_tensor
 
 from gsa.files import printable
-from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, read_picture
+from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, passed_over, read_picture
 
 __all__ = ["PictureFiles", "class_names", "digest_of", "stratified", "unreadable_files"]
 
 Files = list[tuple[str, int]]
 _READ = ", ".join(ENDINGS)
-_SHOWN = 5  # endings or files of a warning
+_SHOWN = 5  # files of a warning
 _LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 
 
@@ -51,15 +50,7 @@ class PictureFiles(Dataset):
             FileNotFoundError: a class without any.
         """
         found: Files = []
-        others = [entry.path for entry in os.scandir(folder) if entry.is_file() and is_called_a_picture(entry.name)]
-        others = [path for path in others if not is_hidden(Path(path).name)]
-        if others:
-            warnings.warn(
-                f"pictures in {folder} itself ({len(others)}) are of no class and passed over, such as "
-                f"{printable(Path(min(others)).name)}",
-                stacklevel=2,
-            )
-        others = []
+        others: list[str] = []
         for label, name in enumerate(classes):
             inside = _inside(folder / name)
             pictures = [(path, label) for path in inside if is_called_a_picture(path)]
@@ -71,6 +62,7 @@ class PictureFiles(Dataset):
             found += pictures
             others += [path for path in inside if not is_called_a_picture(path)]
         _tell_of(others, folder)
+        _tell_of_loose(folder)
         return cls(found, size)
 
     def without(self, paths: Container[str]) -> "PictureFiles":
@@ -196,6 +188,15 @@ def _inside(folder: Path) -> list[str]:
 def _tell_of(others: list[str], folder: Path) -> None:
     """Warn of files that are no part, because of their names."""
     if others:
-        endings = Counter(Path(path).suffix.lower() or "no ending" for path in others)
-        often = ", ".join(f"{ending}: {count}" for ending, count in endings.most_common(_SHOWN))
-        warnings.warn(f"{len(others)} files in {folder} are passed over ({often}); expected {_READ}", stacklevel=2)
+        warnings.warn(f"of the files in {folder}, {passed_over(others)}", stacklevel=2)
+
+
+def _tell_of_loose(folder: Path) -> None:
+    """Warn of pictures that lie beside the folders of the classes."""
+    names = [entry.name for entry in os.scandir(folder) if entry.is_file()]
+    if loose := [name for name in names if is_called_a_picture(name) and not is_hidden(name)]:
+        warnings.warn(
+            f"pictures in {folder} itself ({len(loose)}) are of no class and passed over, such as "
+            f"{printable(min(loose))}",
+            stacklevel=2,
+        )

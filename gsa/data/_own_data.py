@@ -206,11 +206,11 @@ class _Resumed:
     def __iter__(self) -> Iterator[Any]:
         epoch, seen = self._resumed_at()
         key = hashlib.sha256(f"{self._seed} {epoch}".encode()).digest()
-        number = int.from_bytes(key[:8], "big") >> 1
-        torch.manual_seed(number)
+        seed = int.from_bytes(key[:8], "big") >> 1
+        torch.manual_seed(seed)
         for owner in (self._loader, getattr(self._loader, "sampler", None)):  # of which generator it draws
             if isinstance(generator := getattr(owner, "generator", None), torch.Generator):
-                generator.manual_seed(number)
+                generator.manual_seed(seed)
         for number, batch in enumerate(self._loader):
             if number >= seen:
                 yield batch

@@ -1,6 +1,8 @@
 """Files of pictures, whatever is in them: a picture comes out, or one error that names the file."""
 
 import os
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,6 +20,7 @@ __all__ = [
     "has_pages",
     "is_called_a_picture",
     "is_hidden",
+    "passed_over",
     "read_picture",
 ]
 
@@ -25,6 +28,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is st
 ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
+_OFTEN = 5  # endings that are named
 # Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
 _BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
 _NOT_READ = (
@@ -41,6 +45,13 @@ def is_called_a_picture(path: str | os.PathLike) -> bool:
 def is_hidden(path: str | os.PathLike) -> bool:
     """Whether the name, or that of a folder on the way, begins with a dot, as macOS' ._a.tif beside a.tif."""
     return any(part.startswith(".") for part in Path(path).parts)
+
+
+def passed_over(paths: Sequence[str | os.PathLike]) -> str:
+    """What is said of files whose names do not end as those of pictures do, by their most frequent endings."""
+    endings = Counter(Path(path).suffix.lower() or "no ending" for path in paths)
+    often = ", ".join(f"{ending}: {count}" for ending, count in endings.most_common(_OFTEN))
+    return printable(f"{len(paths)} are passed over ({often}); expected {', '.join(ENDINGS)}")
 
 
 def has_pages(path: str | os.PathLike) -> bool:

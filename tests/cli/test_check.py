@@ -42,6 +42,7 @@ def test_gradients_are_checked_and_drawn(capsys, tmp_path):
     (["--shift", "4,0", "--group", "R4"], "--group, --shift or --permute, but got --group and --shift"),
     *((["--tolerance", value], "--tolerance must be positive and finite, but got") for value in ("nan", "-1", "0")),
     (["--depth", "-1"], "--depth must be at least 0, for the whole network alone, but got -1"),
+    (["--picture", "layers.jpeg2"], "--picture must end in .png, .svg or .pdf, but got layers.jpeg2"),
     (["--margin", "2"], "--margin is for --shift"),
     (["--shift", "4,0", "--margin", "8"], "a margin of 8 leaves nothing of a 16×16 picture"),
 ])  # fmt: skip

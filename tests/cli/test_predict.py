@@ -221,6 +221,6 @@ def test_files_that_are_passed_over_empty_and_absent_ones_are_told_of(network, f
     (folder / "empty.png").write_bytes(b"")
     assert cli.main(["predict", str(folder), str(folder / "nothere.png")]) == 1
     said = capsys.readouterr().err
-    assert "2 files are passed over (.heic, .txt); expected .apng" in said
+    assert "2 are passed over (.txt: 1, .heic: 1); expected .apng" in said
     assert "empty.png cannot be read as a picture: it is empty" in said
     assert "nothere.png cannot be read as a picture: there is no such file" in said

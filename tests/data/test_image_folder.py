@@ -197,7 +197,9 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
     assert sum(map(len, module.parts.values())) == 10
     for name in ("cat/a.HEIC", "cat/b.ppm", "dog/c.heic", "dog/notes"):
         (root / name).write_bytes(b"passed over")
-    with pytest.warns(UserWarning, match=r"4 files in .*all are passed over \(.heic: 2, .ppm: 1, no ending: 1\); exp"):
+    with pytest.warns(
+        UserWarning, match=r"of the files in .*all, 4 are passed over \(.heic: 2, .ppm: 1, no ending: 1\); exp"
+    ):
         ImageFolderDataModule(root, batch_size=1).setup()
 
 

@@ -49,6 +49,13 @@ class Sampled(Stripes):
         return DataLoader(dataset, batch_sampler=BatchSampler(range(len(dataset)), self.batch_size, False))
 
 
+class WithGenerator(Stripes):
+    """With an order that is drawn from a generator of its own."""
+
+    def train_dataloader(self):
+        return self._loader(0, shuffle=True, generator=torch.Generator())
+
+
 @pytest.fixture
 def configured(configure):
     def of(*overrides, target="tests.data.test_own_data.Stripes", folder="run"):
@@ -82,8 +89,9 @@ def test_loaders_need_no_size_of_batches(configured):
     assert objects["report"]["used"] == {"train": 64, "val": 64, "test": 48}
 
 
-def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured):
-    whole, weights = outcome(configured(folder="whole"))
+@pytest.mark.parametrize("target", [f"{__name__}.Stripes", f"{__name__}.WithGenerator"])
+def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured, target):
+    whole, weights = outcome(configured(target=target, folder="whole"))
     step = Classifier.training_step
 
     def stop(classifier, batch, index):
@@ -93,9 +101,9 @@ def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured):
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
         patch.setattr(Classifier, "training_step", stop)
-        train(configured(folder="parts"))
+        train(configured(target=target, folder="parts"))
     torch.manual_seed(99)
-    resumed, found = outcome(configured("ckpt_path=auto", folder="parts"))
+    resumed, found = outcome(configured("ckpt_path=auto", target=target, folder="parts"))
     assert [name for name in weights if not torch.equal(found[name], weights[name])] == []
     assert resumed["report"]["history"][1]["train/loss"] == whole["report"]["history"][1]["train/loss"]
 

@@ -213,3 +213,9 @@ def test_attention_on_features_written_out(lifting, float64):
 def test_weights_start_by_the_numbers_that_come_in(layer):
     fan_in = layer.weight[0].numel()
     assert layer.weight.std().item() == pytest.approx((2 / fan_in) ** 0.5, rel=0.05)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch's own, of rules that it lacks
+def test_attentive_convolutions_are_mapped_over():
+    layer, x = gsa.nn.AttentiveConvolution("R4", 2, 3, 3, 2).eval(), torch.rand(2, 1, 2, 4, 8, 8)
+    torch.testing.assert_close(torch.func.vmap(layer)(x), torch.stack([layer(one) for one in x]))
