@@ -1,0 +1,13 @@
+"""The word that was meant."""
+
+import pytest
+
+from gsa._nearest import nearest
+
+KEYS = "paths.data", "optimizer.lr", "trainer.max_epochs", "seed"
+
+
+@pytest.mark.parametrize("word, meant", [("lr", "optimizer.lr"), ("epochs", "trainer.max_epochs"), ("sed", "seed")])
+def test_the_last_part_or_its_end_may_stand_for_the_whole(word, meant):
+    assert nearest(word, KEYS) == f" (the nearest is {meant!r})"
+    assert nearest(word, ()) == ""
