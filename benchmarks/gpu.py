@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -131,8 +131,9 @@ def _of_kernel(row: dict) -> str:
     return "| " + " | ".join(str(cell) for cell in row.values()) + " |"
 
 
+@cache
 def machine() -> dict[str, str]:
-    """Versions, and what it ran on."""
+    """Versions, and what it ran on; measured once, for a product of large matrices takes a second."""
     try:
         from triton import __version__ as triton
     except ModuleNotFoundError:
@@ -206,7 +207,8 @@ def draw(folder: Folder) -> None:
         return
     figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.add_subplot(xlabel="batch", ylabel="pictures a second", xscale="log", yscale="log")
-    styles, good = dict(zip(MODES, ("-", "-.", "--", ":"), strict=True)), [row for row in folder.timed if "step" in row]
+    styles = dict(zip(MODES, ("-", "-.", (0, (3, 1, 1, 1)), "--", ":"), strict=True))
+    good = [row for row in folder.timed if "step" in row]
     for colour, name in enumerate(NETWORKS):
         for mode, style in styles.items():
             rows = [row for row in good if (row["network"], row["mode"]) == (name, mode)]

@@ -21,7 +21,7 @@ from gsa.data import completed
 from gsa.files import one_line
 from gsa.report import WandbSections
 from gsa.runner._instances import make
-from gsa.runner._keys import refuse_bad_keys
+from gsa.runner._keys import GRAPH, refuse_bad_keys
 from gsa.runner._older import as_meant
 from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
@@ -37,6 +37,7 @@ from gsa.training import (
     SaveOnSignal,
     SeededSteps,
     TrainingLoss,
+    check_recordable,
     schedule,
 )
 from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
@@ -153,7 +154,7 @@ def _make_all(config: DictConfig) -> Run:
     rules = make(config.optimizer), make(config.scheduler)
     balanced = plain["class_weights"] == "balanced"
     loss = TrainingLoss(data.num_classes, plain["label_smoothing"], plain["mixup"], balanced)
-    classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, loss)
+    classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, loss, config.compile == GRAPH)
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints", config.ckpt_path)
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:
@@ -190,7 +191,10 @@ def _try(run: Run) -> None:
                 f"callbacks.{name}.monitor={node.monitor} is of two classes, but the data have {run.data.num_classes}: "
                 "monitor val/accuracy or val/loss"
             )
-    schedule(run.classifier.make_scheduler, run.classifier.new_optimizer(), 100)
+    optimizer = run.classifier.new_optimizer()
+    if run.config.compile == GRAPH and run.config.train:
+        check_recordable(run.trainer, optimizer)
+    schedule(run.classifier.make_scheduler, optimizer, 100)
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():
         logits = run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))

@@ -12,13 +12,14 @@ from gsa.runner._limits import LIMITS
 from gsa.runner._schema import ConfigError, RunConfig
 from gsa.runner._signatures import signature
 
-__all__ = ["GRAPH_MODES", "every_key", "flat", "refuse_bad_keys"]
+__all__ = ["GRAPH", "GRAPH_MODES", "every_key", "flat", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
-_COMPILE_MODES = (False, True, "reduce-overhead", "max-autotune")
+GRAPH = "graph"  # the whole step as one, and nothing is compiled
 _MONITORED = ("val/accuracy", "val/loss", "val/auroc", "train/accuracy", "train/loss")
 _FINDERS = {"BatchSizeFinder": "data.batch_size", "LearningRateFinder": "optimizer.lr"}
-GRAPH_MODES = ("reduce-overhead", "max-autotune")  # torch records CUDA graphs in them
+GRAPH_MODES = ("reduce-overhead", "max-autotune", GRAPH)  # CUDA graphs are recorded in them
+_COMPILE_MODES = (False, True, *GRAPH_MODES)
 
 
 def refuse_bad_keys(config: DictConfig) -> None:
@@ -201,6 +202,10 @@ def _check_compilation(plain: dict[str, Any]) -> None:
         raise ConfigError(
             f"compile={mode} needs trainer.accumulate_grad_batches=1, but got {together}: CUDA graphs write the "
             "gradients of each batch over those of the last. compile=true accumulates"
+        )
+    if mode == GRAPH and plain.get("mixup"):
+        raise ConfigError(
+            f"compile={mode} needs mixup=0, because shares are drawn by the host, but got {plain['mixup']}"
         )
 
 

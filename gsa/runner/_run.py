@@ -25,7 +25,7 @@ from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
 from gsa.runner._estimate import estimated
 from gsa.runner._folder import held, refuse_unwritable
-from gsa.runner._keys import flat
+from gsa.runner._keys import GRAPH, flat
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
@@ -191,7 +191,7 @@ def _compiled(run: Run) -> Iterator[None]:
 
     What is measured before and after is not: the network is on the CPU then, and would be compiled for that.
     """
-    mode = run.config.compile
+    mode = run.config.compile if run.config.compile != GRAPH else False
     if mode:
         run.network.compile(mode=None if mode is True else mode)
     try:

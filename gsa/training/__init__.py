@@ -10,6 +10,7 @@ from gsa.training._loss import TrainingLoss
 from gsa.training._moved_runs import MovedRuns
 from gsa.training._muon import Muon, muon
 from gsa.training._parameters import parameter_groups, sort_parameters
+from gsa.training._recorded_steps import CudaGraph, check_recordable
 from gsa.training._schedules import constant, schedule, steps, warmup_cosine
 from gsa.training._seeded_steps import SeededSteps
 from gsa.training._signals import SaveOnSignal, Stopped
@@ -18,6 +19,7 @@ from gsa.training._strategy import ddp, warn_of_batch_norm
 __all__ = [
     "AveragedWeights",
     "Classifier",
+    "CudaGraph",
     "Examination",
     "Findings",
     "FiniteSteps",
@@ -31,6 +33,7 @@ __all__ = [
     "SeededSteps",
     "Stopped",
     "TrainingLoss",
+    "check_recordable",
     "constant",
     "ddp",
     "muon",

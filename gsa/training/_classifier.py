@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import lightning
@@ -19,8 +20,19 @@ from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
+from gsa.training._recorded_steps import RecordedSteps, as_numbers, check_recordable
 from gsa.training._schedules import schedule
-from gsa.training.adapter import accumulated, data_of, ends_epoch, fuses, in_mid_epoch, keep_patience, stay_stopped
+from gsa.training.adapter import (
+    accumulated,
+    answer,
+    data_of,
+    ends_epoch,
+    fuses,
+    in_mid_epoch,
+    keep_patience,
+    result_of,
+    stay_stopped,
+)
 
 __all__ = ["Classifier"]
 
@@ -45,6 +57,10 @@ class Classifier(lightning.LightningModule):
             own are taken, too (`gsa.training.schedule`).
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
         loss: what is minimised; plain cross-entropy when None.
+        recorded: whether training steps are recorded as a whole, as one CUDA graph (`RecordedSteps`).
+
+    Raises:
+        ValueError: recorded steps with mixup.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -62,9 +78,16 @@ class Classifier(lightning.LightningModule):
         scheduler: Callable[..., LRScheduler],
         config: dict[str, Any] | None = None,
         loss: TrainingLoss | None = None,
+        recorded: bool = False,
     ) -> None:
         super().__init__()
+        self.recorded = RecordedSteps() if recorded else None
+        self._batch: Any = None  # at hand
+        self._results: Any = None  # of the recording, which lie where those of every replay do
+        self._modes: tuple[bool, ...] = ()  # of all modules: in training, or not
         self.training_loss = loss or TrainingLoss(num_classes)
+        if recorded and self.training_loss.mixup:
+            raise ValueError("recorded steps cannot mix pictures, because mixup draws its share on the host")
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.accuracy = nn.ModuleDict({f"{part}_": MeanOfPictures() for part in _PARTS})
@@ -92,6 +115,35 @@ class Classifier(lightning.LightningModule):
 
     def on_train_start(self) -> None:
         stay_stopped(self.trainer)
+        if self.recorded is not None:
+            check_recordable(self.trainer, self.trainer.optimizers[0])
+
+    def on_train_epoch_start(self) -> None:
+        self._modes = tuple(module.training for module in self.network.modules())
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        self._batch = batch
+
+    def optimizer_step(
+        self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
+    ) -> None:
+        take = partial(super().optimizer_step, epoch, batch_idx, optimizer, optimizer_closure)
+        if self.recorded is None:
+            take()
+            return
+        before = len(self._seen["train"])
+        if not self.recorded.take(take, self._batch, self.trainer.optimizers[0], self._modes):
+            return
+        if len(self._seen["train"]) > before:  # this was the recording
+            self._results = result_of(optimizer_closure), self._seen["train"].pop()
+        result, (loss, right, count) = self._results
+        answer(optimizer_closure, result)
+        self._seen["train"].append((loss.clone(), right.clone(), count))
+
+    def on_train_end(self) -> None:
+        if self.recorded is not None:
+            self.recorded.end(self.trainer.optimizers[0])
+            self._results = self._batch = None
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         return self._step("train", batch)
@@ -110,6 +162,7 @@ class Classifier(lightning.LightningModule):
         data = data_of(self.trainer)
         if hasattr(data, "picture_format"):
             checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
+        as_numbers(checkpoint)
         self._count("train")
         if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
             checkpoint["train_metrics"] = {

@@ -52,8 +52,9 @@ class FiniteSteps(Callback):
         self._before: list[Tensor] = []
         self._never: set[str] = set()  # finite, such as the −∞ of a mask
         # Bad steps in a row, now and at the most since they were looked at, on the device; and which were not yet.
-        self._in_a_row = self._most = self._left_out = torch.zeros(())
+        self._in_a_row, self._most, self._left_out = torch.zeros(3).unbind()
         self._unseen: list[int] = []
+        self._steps = 0  # of the run, so far
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         norms = [m for m in module.modules() if isinstance(m, BATCH_NORM)]
@@ -61,14 +62,16 @@ class FiniteSteps(Callback):
         self._running = [statistic for statistic in running if statistic is not None]
         self._parameters = list(module.parameters())
         self._never = {name for name, value in module.state_dict().items() if first_not_finite({name: value})}
-        self._in_a_row = self._most = self._left_out = torch.zeros((), device=module.device)
+        self._before = [statistic.clone() for statistic in self._running]
+        self._in_a_row, self._most, self._left_out = torch.zeros(3, device=module.device).unbind()
+        self._unseen, self._steps = [], trainer.global_step
 
     def on_train_batch_start(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, batch: Any, index: int
     ) -> None:
         self._batch = batch
-        if index % trainer.accumulate_grad_batches == 0:
-            self._before = [statistic.clone() for statistic in self._running]
+        if index % trainer.accumulate_grad_batches == 0 and self._running:
+            torch._foreach_copy_(self._before, self._running)
 
     def on_before_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule, loss: Tensor) -> None:
         finite = loss.detach().isfinite()  # the gradients of an infinite loss may be: they are not to be believed
@@ -83,19 +86,27 @@ class FiniteSteps(Callback):
         if not gradients:
             return
         bad = torch.stack(torch._foreach_norm(gradients)).sum().isfinite().logical_not()
-        alone = leaves_steps_out(optimizer)
-        if alone:
+        if alone := leaves_steps_out(optimizer):
             optimizer.found_inf = bad.float()  # type: ignore[attr-defined]
         for statistic, before in zip(self._running, self._before, strict=True):
             statistic.copy_(before.where(bad, statistic))
-        self._in_a_row = (self._in_a_row + 1) * bad
-        self._most, self._left_out = self._most.maximum(self._in_a_row), self._left_out + bad
-        self._unseen.append(trainer.global_step)
-        if not alone or bad.device.type in _FREE or len(self._unseen) == _TOGETHER:
-            self._look(trainer, module)
+        self._in_a_row.add_(1).mul_(bad)  # in place, as all that a recorded step counts
+        torch.maximum(self._most, self._in_a_row, out=self._most)
+        self._left_out.add_(bad)
         if not alone and bad:
+            self._unseen.append(trainer.global_step)
+            self._look(trainer, module)
             for parameter in self._parameters:
                 parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
+
+    def on_train_batch_end(
+        self, trainer: lightning.Trainer, module: lightning.LightningModule, outputs: Any, batch: Any, index: int
+    ) -> None:
+        if trainer.global_step > self._steps:
+            self._unseen.append(self._steps)
+            self._steps = trainer.global_step
+            if self._left_out.device.type in _FREE or len(self._unseen) == _TOGETHER:
+                self._look(trainer, module)
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         self._look(trainer, module)
@@ -103,12 +114,13 @@ class FiniteSteps(Callback):
             rank_zero_warn(
                 f"steps of epoch {trainer.current_epoch} left out, as their loss or gradients were not finite: {count}"
             )
-            self._left_out = torch.zeros_like(self._left_out)
+            self._left_out.zero_()
 
     def _look(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """End the run where too many steps in a row were bad."""
         ended, steps = self._most >= self.patience, self._unseen
-        self._most, self._unseen = self._in_a_row, []
+        self._most.copy_(self._in_a_row)
+        self._unseen = []
         if not ended:
             return
         last = f"step {steps[-1]}" if len(steps) == 1 else f"one of the steps {steps[0]} to {steps[-1]}"

@@ -6,9 +6,10 @@ from functools import partial
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-__all__ = ["fused_on_gpus"]
+__all__ = ["can_be_fused", "fused_on_gpus"]
 
 _ON = ("cuda",)
+_KINDS = (Adam, AdamW, SGD)
 _SAID = {"fused", "foreach", "differentiable"}  # of which one excludes another
 
 
@@ -19,5 +20,13 @@ def fused_on_gpus(make: Callable[..., Optimizer], network: nn.Module) -> Callabl
     """
     kind, told = (make.func, make.keywords) if isinstance(make, partial) else (make, {})
     there = all(p.device.type in _ON and p.is_floating_point() for p in network.parameters())
-    free = kind in (Adam, AdamW, SGD) and not _SAID & told.keys()
+    free = kind in _KINDS and not _SAID & told.keys()
     return partial(make, fused=True) if there and free else make
+
+
+def can_be_fused(optimizer: Optimizer) -> bool:
+    """Whether it is fused, or would be on a GPU."""
+    said = [{name: group.get(name) for name in _SAID} for group in optimizer.param_groups]
+    return type(optimizer) in _KINDS and all(
+        told["fused"] or not (told["fused"] is False or told["foreach"] or told["differentiable"]) for told in said
+    )

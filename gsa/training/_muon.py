@@ -131,7 +131,7 @@ def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[st
     if skip is not None:  # nothing is added, nothing is forgotten
         good = skip == 0
         grads = [grad.where(good, 0) for grad in grads]
-        kept, shrunk = (parameters[0].new_full((), factor).where(good, 1) for factor in (kept, shrunk))
+        kept, shrunk = (torch.where(good, factor, 1.0) for factor in (kept, shrunk))
     torch._foreach_mul_(velocities, kept)
     torch._foreach_add_(velocities, grads)
     torch._foreach_mul_(parameters, shrunk)
@@ -147,7 +147,8 @@ def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[st
         for (parameter, _), step in zip(pairs, orthogonal(torch.stack([flat for _, flat in pairs])), strict=True):
             rows, columns = len(parameter), parameter[0].numel()
             step = step if rows <= columns else step.T
-            parameter.sub_(step.reshape(parameter.shape), alpha=group["lr"] * math.sqrt(max(1, rows / columns)))
+            size = group["lr"] * math.sqrt(max(1, rows / columns))  # a tensor, where the rate is one
+            parameter.sub_(step.reshape(parameter.shape) * size)
 
 
 def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any], skip: Tensor | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import EarlyStopping, GradientAccumulationScheduler
+from lightning.pytorch.loops.optimization.automatic import ClosureResult
 from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -12,6 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 __all__ = [
     "BATCH_NORM",
     "accumulated",
+    "answer",
     "batches_done",
     "data_of",
     "ends_epoch",
@@ -21,6 +23,7 @@ __all__ = [
     "is_ddp",
     "keep_patience",
     "leave_signals_alone",
+    "result_of",
     "scales_gradients",
     "started_from_outside",
     "stay_stopped",
@@ -37,6 +40,16 @@ def accumulated(trainer: Any, epoch: int) -> int:
         if isinstance(callback, GradientAccumulationScheduler):
             return callback.get_accumulate_grad_batches(epoch)
     return trainer.accumulate_grad_batches
+
+
+def result_of(closure: Any) -> ClosureResult:
+    """What the closure of a step, which has been run, will tell the loop."""
+    return closure._result
+
+
+def answer(closure: Any, result: ClosureResult) -> None:
+    """Have the closure of a step, which was not run, tell the loop the same, of numbers that lie there now."""
+    closure._result = ClosureResult(result.loss)
 
 
 def batches_done(trainer: lightning.Trainer) -> int:

@@ -151,7 +151,7 @@ BAD = [
     ("compile=fast", "compile must be one of .False, True"),
     *(
         ([f"compile={mode}", "trainer.accumulate_grad_batches=2"], f"compile={mode} needs .*=1, but got 2: CUDA graphs")
-        for mode in ("reduce-overhead", "max-autotune")
+        for mode in ("reduce-overhead", "max-autotune", "graph")
     ),
     ("typo=1", "typo"),
     ("+typo=1", "unknown key 'typo' .the nearest is"),
