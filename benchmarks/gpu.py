@@ -20,7 +20,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -220,14 +220,15 @@ def draw(folder: Folder) -> None:
     figure.savefig(folder.path / "gpu.png", dpi=120)
 
 
-def cases(quick: bool) -> Iterator[tuple[str, int, str]]:
+def cases(quick: bool, names: Collection[str] | None = None) -> Iterator[tuple[str, int, str]]:
     """Networks, batches and modes, what matters most first."""
+    chosen = [name for name in NETWORKS if names is None or name in (*names, THEIRS)]
     if quick:
-        yield from ((name, 2, "eager") for name in ("R4_CNN", "R4", THEIRS) if name in NETWORKS)
+        yield from ((name, 2, "eager") for name in ("R4_CNN", "R4", THEIRS) if name in chosen)
         return
     for mode in MODES:
         for batch in BATCHES:
-            yield from ((name, batch, mode) for name in NETWORKS if mode == "eager" or name != THEIRS)
+            yield from ((name, batch, mode) for name in chosen if mode == "eager" or name != THEIRS)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -240,16 +241,17 @@ def main(options: argparse.Namespace) -> int:
             print(_of_right(row), flush=True)
         if end - time.monotonic() < options.minutes * 40:
             break  # a third of the time
-    list_kernels(folder, options)
     counts = list(device_counts(options.device))
     scaled = [(name, count) for name in SCALED for count in counts] if len(counts) > 1 else []
-    for case in cases(options.quick):
+    for case in cases(options.quick, options.networks):
         left = end - len(scaled) * A_COUNT - time.monotonic()
         if left < 5:
             print("the time is up")
             break
         folder.add("timed", measure(*case, options.device, min(left, PATIENCE)))
         print(_of_timed(folder.timed[-1]), flush=True)
+    if end - time.monotonic() > len(scaled) * A_COUNT:
+        list_kernels(folder, options)
     for name, count in scaled:
         seconds = max(end - time.monotonic(), A_COUNT)
         folder.add("scaled", scale(name, 2 if options.quick else 64, count, options.device, seconds))
@@ -265,6 +267,7 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, required=True, help="a folder for the results")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--minutes", type=float, default=8.5)
+    parser.add_argument("--networks", nargs="+", choices=tuple(NETWORKS), help="all, unless some are named")
     parser.add_argument("--authors", metavar="PATH", help="clone of their code, to be timed beside ours")
     parser.add_argument("--quick", action="store_true", help="few cases")
     sys.exit(main(parser.parse_args()))

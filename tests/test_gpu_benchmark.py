@@ -25,13 +25,13 @@ def one_case(monkeypatch):
     monkeypatch.setattr(_correct, "FORMS", {"regular": _correct.FORMS["regular"]})
     monkeypatch.setattr(_training_step, "REPEATS", 1)
     monkeypatch.setattr(gpu, "device_counts", lambda device: [1])
-    monkeypatch.setattr(gpu, "cases", lambda quick: iter([("R4_CNN", 2, "eager")]))
+    monkeypatch.setattr(gpu, "cases", lambda quick, names: iter([("R4_CNN", 2, "eager")]))
     monkeypatch.setattr(_occupancy, "occupancy", lambda names, device: iter(()))
 
 
 def options(folder, **changes):
     return argparse.Namespace(
-        **{"out": folder, "device": "cpu", "quick": True, "minutes": 1.0, "authors": None} | changes
+        **{"out": folder, "device": "cpu", "quick": True, "minutes": 1.0, "authors": None, "networks": None} | changes
     )
 
 
@@ -142,7 +142,7 @@ def test_all_that_the_authors_network_keeps_is_on_the_device(clone):
 def test_the_authors_network_is_timed_beside_ours(clone, one_case, tmp_path, monkeypatch):
     monkeypatch.setattr(_training_step, "NETWORKS", networks := dict(_training_step.NETWORKS))
     monkeypatch.setattr(gpu, "NETWORKS", networks)
-    monkeypatch.setattr(gpu, "cases", lambda quick: iter([(gpu.THEIRS, 2, "eager")]))
+    monkeypatch.setattr(gpu, "cases", lambda quick, names: iter([(gpu.THEIRS, 2, "eager")]))
     monkeypatch.setattr(gpu, "checks", lambda device, quick: iter(()))
     gpu.main(options(tmp_path / "out", authors=clone))
     text = (tmp_path / "out" / "gpu.md").read_text()

@@ -16,6 +16,7 @@ _KNOWN = (
     "Checkpoint directory .* exists",
     "You requested to overfit but enabled (train|val) dataloader shuffling",
     "You're resuming from a checkpoint that ended before the epoch ended",
+    "To copy construct from a tensor",  # the monitor of the learning rate, which is one where steps are recorded
 )
 
 
@@ -23,8 +24,9 @@ _KNOWN = (
 def quiet() -> Iterator[None]:
     """Keep the known ones out, everything else in."""
     tips = _Tips()
-    log = logging.getLogger("lightning.pytorch.utilities.rank_zero")
-    log.addFilter(tips)
+    logs = [logging.getLogger(f"lightning.pytorch.{name}") for name in ("utilities.rank_zero", "accelerators.cuda")]
+    for log in logs:
+        log.addFilter(tips)
     own = logging.getLogger("lightning.pytorch")
     handlers, own.handlers = own.handlers, [] if logging.getLogger().handlers else own.handlers  # Hydra's print it, too
     try:
@@ -33,12 +35,15 @@ def quiet() -> Iterator[None]:
                 warnings.filterwarnings("ignore", message)
             yield
     finally:
-        log.removeFilter(tips)
+        for log in logs:
+            log.removeFilter(tips)
         own.handlers = handlers
 
 
 class _Tips(logging.Filter):
-    """Advertisements, and that a run has come to its end."""
+    """Advertisements, which device it is, and that a run has come to its end."""
+
+    _words = ("litlogger", "💡", "`Trainer.fit` stopped: `max_", "that has Tensor Cores", "LOCAL_RANK: ")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not any(word in record.getMessage() for word in ("litlogger", "💡", "`Trainer.fit` stopped: `max_"))
+        return not any(word in record.getMessage() for word in self._words)
