@@ -13,6 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from gsa.report import peak_memory_mb
 from gsa.runner._build import Run
+from gsa.training import check_recordable
 from gsa.training.adapter import is_alone
 
 __all__ = ["Estimate", "estimated"]
@@ -20,6 +21,7 @@ __all__ = ["Estimate", "estimated"]
 _STEPS, _SECONDS = 5, 2.0  # as many steps as either allows, and one at least
 _EVALUATED = 16  # pictures; as many as in validation where that takes no longer than _SECONDS
 _MUCH = 0.2  # of a step, which other processes could take over
+_NEARLY_ALL = 0.8  # of a step, which a recorded one would not take
 _UNITS = {"h": 3600, "min": 60, "s": 1}
 
 
@@ -31,20 +33,23 @@ class Estimate:
         seconds: of training and validation.
         memory_mb: at most, of the process; of the device where that is a GPU.
         reading: share of a step in which pictures are read and augmented.
+        launching: share of a step in which a GPU is told what to do; 0 where that is not looked at.
     """
 
     seconds: float
     memory_mb: float
     reading: float = 0.0
+    launching: float = 0.0
 
     def __str__(self) -> str:
         unit = next((name for name, seconds in _UNITS.items() if self.seconds >= 1.5 * seconds), "s")
-        told = f"about {self.seconds / _UNITS[unit]:.2g} {unit}, {self.memory_mb / 1000:.2g} GB of memory"
-        if self.reading < _MUCH:
-            return told
-        return (
-            f"{told}; {100 * self.reading:.0f} % of it reads pictures, which data.num_workers=2 has other processes do"
-        )
+        told = [f"about {self.seconds / _UNITS[unit]:.2g} {unit}, {self.memory_mb / 1000:.2g} GB of memory"]
+        if self.reading >= _MUCH:
+            share = f"{100 * self.reading:.0f} %"
+            told.append(f"{share} of it reads pictures, which data.num_workers=2 has other processes do")
+        if self.launching >= _NEARLY_ALL:
+            told.append("the GPU waits to be told what to do: compile=graph tells it whole steps at once")
+        return "; ".join(told)
 
 
 def estimated(run: Run) -> Estimate | None:
@@ -65,6 +70,7 @@ def estimated(run: Run) -> Estimate | None:
         seconds = _timed(step, device)  # tables are made, and memory is taken
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))
+        launching = _launching(run, step) if device.type == "cuda" else 0.0
         reading = _median(lambda: _timed(lambda: _read_batch(run), device)) if _reads_between_steps(run) else 0.0
         seconds += reading
         few = min(_EVALUATED, many)
@@ -74,7 +80,7 @@ def estimated(run: Run) -> Estimate | None:
     steps = _limited(run.data.batches_per_epoch(), trainer.limit_train_batches)
     batches = _limited(len(run.data.parts["val"]) / many, trainer.limit_val_batches)
     of_epoch = steps * seconds + batches * many * of_picture
-    return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device), reading / seconds)
+    return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device), reading / seconds, launching)
 
 
 def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
@@ -95,6 +101,20 @@ def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
             average.update_parameters(network)
 
     return step
+
+
+def _launching(run: Run, step: Callable[[], None]) -> float:
+    """The share of a step after which the host has launched all of it, where steps could be recorded."""
+    try:
+        check_recordable(run.trainer, run.classifier.new_optimizer())
+    except ValueError:
+        return 0.0
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    step()
+    launched = time.perf_counter()
+    torch.cuda.synchronize()
+    return (launched - start) / (time.perf_counter() - start)
 
 
 def _validation(run: Run, network: nn.Module) -> Callable[[int], None]:

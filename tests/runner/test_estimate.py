@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gsa.runner import build, train
-from gsa.runner._estimate import Estimate, estimated
+from gsa.runner._estimate import Estimate, _launching, estimated
 
 
 def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
@@ -46,3 +46,15 @@ def test_it_says_what_to_do_about_reading():
     assert str(Estimate(80, 1234, 0.4)).endswith(
         "; 40 % of it reads pictures, which data.num_workers=2 has other processes do"
     )
+
+
+def test_it_says_what_to_do_about_launches(small, monkeypatch):
+    told = "the GPU waits to be told what to do: compile=graph tells it whole steps at once"
+    assert str(Estimate(80, 1234, 0.0, 0.9)).endswith(f"; {told}") and told not in str(Estimate(80, 1234, 0.0, 0.7))
+    run, took = build(small("optimizer=muon")), iter([0.0, 3.0, 4.0])
+    monkeypatch.setattr("gsa.training._recorded_steps._ON", ("cpu",))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr("gsa.runner._estimate.time.perf_counter", lambda: next(took))
+    assert _launching(run, lambda: None) == 0.75
+    run.trainer.accumulate_grad_batches = 2  # steps that are not recorded
+    assert _launching(run, lambda: None) == 0.0

@@ -150,33 +150,32 @@ def test_a_recorded_run_goes_on_without_recordings(small, tapes, monkeypatch):
     same(*(run["network"].state_dict() for run in (resumed, whole)))
 
 
-def steps_of(optimizer, batches, tape=Tape, between=lambda step, network, optimizer: None):
-    """A linear map trained by recorded steps and as it is; how often it was replayed."""
-    trained, replayed = [], []
-    for recorded in (False, True):
-        torch.manual_seed(0)
-        network = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)).double()
-        made, at_hand = optimizer(network), []
+def trained(optimizer, batches, steps, between):
+    """Weights of a linear map, trained on batches of these sizes; which steps were replayed."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)).double()
+    made, at_hand, replayed = optimizer(network), [], []
 
-        def step():
-            made.zero_grad()
-            network(at_hand[0]).square().mean().backward()
-            made.step()
+    def step():
+        made.zero_grad()
+        network(at_hand[0]).square().mean().backward()
+        made.step()
 
-        steps = RecordedSteps(tape)
-        for number, size in enumerate(batches):
-            between(number, network, made)
-            at_hand[:] = [torch.randn(size, 3, dtype=torch.float64)]
-            if recorded:
-                replayed.append(steps.take(step, at_hand, made))
-            else:
-                step()
-        if recorded:
-            steps.end(made)
-        trained.append(dict(network.named_parameters()))
-        rates = [group["lr"] for group in made.param_groups]
-        assert all(type(rate) is float for rate in rates)
-    same(*trained)
+    for number, size in enumerate(batches):
+        between(number, network, made)
+        at_hand[:] = [torch.randn(size, 3, dtype=torch.float64)]
+        replayed.append(steps.take(step, at_hand, made) if steps else step())
+    if steps:
+        steps.end(made)
+    assert all(type(group["lr"]) is float for group in made.param_groups)
+    return dict(network.named_parameters()), replayed
+
+
+def steps_of(optimizer, batches, between=lambda step, network, optimizer: None):
+    """Which steps were replayed; the weights are those of steps that are not recorded."""
+    plain, _ = trained(optimizer, batches, None, between)
+    weights, replayed = trained(optimizer, batches, RecordedSteps(Tape), between)
+    same(weights, plain)
     return replayed
 
 
