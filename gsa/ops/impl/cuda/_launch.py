@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl._layout import empty_channels_first
+from gsa.ops.impl.cuda._ahead import compile_ahead, wait_for
 from gsa.ops.impl.cuda._sizes import PIXELS, poses_together
 
 __all__ = ["backward", "forward", "is_installed", "programs", "refusal"]
@@ -19,6 +20,7 @@ _FOUND = find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 _CAPABILITY = (8, 0)  # of the A100
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_FORESEEN: set[tuple] = set()  # calls whose next kernels are compiled, or about to be
 
 
 def is_installed() -> bool:
@@ -44,6 +46,7 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
 
 def forward(call: Call) -> Tensor:
     """The op."""
+    _foresee(call)
     features = tuple(map(_planes, call.tensors[:3]))
     out = empty_channels_first(call.query, call.spatial.shape[0])
     with _on(call.query.device):
@@ -83,8 +86,41 @@ def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:
 
 
 def _launch(name: str, call: Call, *arguments: Tensor | float) -> None:
-    """One kernel."""
-    _kernels(call.regular)[name][(programs(name, call),)](*arguments, **_plan(name, call), num_warps=1)
+    """One kernel; of a call that is imagined, compiled only."""
+    kernel, plan, key = _kernels(call.regular)[name], _plan(name, call), _key(name, call)
+    if call.query.is_meta:
+        compile_ahead(key, kernel, arguments, plan)
+    else:
+        wait_for(key)
+        kernel[(programs(name, call),)](*arguments, **plan, num_warps=1)
+
+
+def _foresee(call: Call) -> None:
+    """Where a call is the first of its sizes in training, have the kernels compiled that it will need after its own.
+
+    They are those of its backward pass, and of validation, which is without dropout. Each takes seconds to compile, and
+    the same threads compile those of the next layers.
+    """
+    key = _key("forward", call)
+    if call.query.is_meta or key in _FORESEEN or not any(x.requires_grad for x in call.tensors) or _INTERPRETED:
+        return
+    _FORESEEN.add(key)
+    window, seed = _imagined(call.window), _imagined(call.seed)
+    imagined = call.with_tensors(*map(_imagined, call.tensors))._replace(window=window, seed=seed)
+    with _on(call.query.device):
+        backward(empty_channels_first(imagined.query, call.spatial.shape[0]), imagined, Needed())
+        if call.dropout:
+            forward(imagined._replace(dropout=0.0))
+
+
+def _imagined(x: Tensor) -> Tensor:
+    return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+
+
+def _key(name: str, call: Call) -> tuple:
+    """What tells compiled kernels from one another."""
+    sizes = call.query.shape[2:], call.key.shape[2], call.spatial.shape[:3]
+    return name, call.regular, call.dropout > 0, call.query.dtype, *sizes
 
 
 def programs(name: str, call: Call) -> int:
