@@ -3,12 +3,13 @@
 from gsa.data._cifar10 import CIFAR10DataModule
 from gsa.data._digits import DigitsDataModule, turned_digits
 from gsa.data._image_folder import ImageFolderDataModule
-from gsa.data._own_data import ImageData, OwnData, completed
+from gsa.data._own_data import BadBatch, ImageData, OwnData, completed
 from gsa.data._pcam import PCamDataModule
 from gsa.data._pictures import LabelledPictures, PictureDataModule
 from gsa.data._rotmnist import RotMNISTDataModule, turned_mnist
 
 __all__ = [
+    "BadBatch",
     "CIFAR10DataModule",
     "DigitsDataModule",
     "ImageData",

@@ -9,9 +9,13 @@ from torch import Tensor
 
 from gsa.data._described import DescribedData, Normalisation
 
-__all__ = ["ImageData", "OwnData", "completed"]
+__all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 
 _PARTS = ("train", "val", "test")
+
+
+class BadBatch(ValueError):
+    """What a loader gave that no network can be trained or judged on."""
 
 
 @runtime_checkable
@@ -109,7 +113,11 @@ class OwnData(DescribedData):
         return self._loader("test")
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        return self.inner.on_before_batch_transfer(batch, dataloader_idx)
+        """As the module has it; the labels of every batch are looked at, while the CPU has them."""
+        batch = self.inner.on_before_batch_transfer(batch, dataloader_idx)
+        trainer: Any = self.trainer
+        self._check_labels("train" if trainer.training else "val" if trainer.validating else "test", batch[1])
+        return batch
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         return self.inner.transfer_batch_to_device(batch, device, dataloader_idx)
@@ -159,12 +167,16 @@ class OwnData(DescribedData):
                 f"{where} must give finite float pictures of the shape {list(expected)}, but gave {pictures.dtype} of "
                 f"{list(pictures.shape)}"
             )
+        self._check_labels(part, labels)
+        return len(labels)
+
+    def _check_labels(self, part: str, labels: Tensor) -> None:
         legal = labels.dtype == torch.int64 and labels.ndim == 1
         if not legal or not bool(((labels >= 0) & (labels < self.num_classes)).all()):
-            raise ValueError(
-                f"{where} must give int64 labels in 0 … {self.num_classes - 1}, but gave {labels.tolist()}"
+            raise BadBatch(
+                f"{type(self.inner).__name__}.{part}_dataloader() must give int64 labels in 0 … "
+                f"{self.num_classes - 1}, but gave {labels.tolist()}"
             )
-        return len(labels)
 
 
 class _Part(Normalisation):

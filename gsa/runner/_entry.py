@@ -179,6 +179,7 @@ def _has_jobs(folder: Path) -> bool:
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
+    from gsa.data import BadBatch
     from gsa.runner._processes import RankFailed
     from gsa.runner._run import train
     from gsa.training import NotFinite, Stopped
@@ -199,7 +200,14 @@ def _main(config: DictConfig) -> float | None:
         goes_on = f"; the same command goes on with  {_way_on(last)}" if last else ""
         print(f"{stopped}{goes_on}", file=sys.stderr)
         raise
-    except (OSError, MemoryError, ModuleNotFoundError, NotFinite, RankFailed) as error:  # not of the program: one line
+    except (
+        OSError,
+        MemoryError,
+        ModuleNotFoundError,
+        BadBatch,
+        NotFinite,
+        RankFailed,
+    ) as error:  # not of the program: one line
         raise _Failed(f"{told(error)}{_logged()}") from error
     except Exception:
         _logged()

@@ -115,6 +115,12 @@ class FiniteSteps(Callback):
                 f"steps of epoch {trainer.current_epoch} left out, as their loss or gradients were not finite: {count}"
             )
             self._left_out.zero_()
+        loss = float(trainer.callback_metrics.get("val/loss", 0.0))
+        if not math.isfinite(loss):
+            rank_zero_warn(
+                f"the validation loss of epoch {trainer.current_epoch} is {loss}: validation pictures, or the logits "
+                "of some, are not finite"
+            )
 
     def _look(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """End the run where too many steps in a row were bad."""

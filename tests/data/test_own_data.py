@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, TensorDataset
 
-from gsa.data import DigitsDataModule, ImageData, completed
+from gsa.data import BadBatch, DigitsDataModule, ImageData, completed
 from gsa.runner import ConfigError, build, train
 from gsa.saved import read, read_checkpoint
 from gsa.training import Classifier, Stopped
@@ -135,3 +135,23 @@ def test_several_processes_are_refused(configured):
 def test_ours_is_left_as_it_is():
     ours = DigitsDataModule()
     assert completed(ours, 0) is ours
+
+
+class Mislabelled(Stripes):
+    """One picture, behind the first batch, is of a class that there is not; on a GPU, that would be the end of it."""
+
+    part = "train"
+
+    def _loader(self, seed, **options):
+        loader = super()._loader(seed, **options | {"shuffle": False})
+        if seed == ("train", "val", "test").index(self.part):
+            loader.dataset.tensors[1][-1] = 2
+        return loader
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+def test_labels_of_every_batch_are_looked_at(configured, monkeypatch, part):
+    monkeypatch.setattr(Mislabelled, "part", part)
+    message = rf"Mislabelled.{part}_dataloader\(\) must give int64 labels in 0 … 1, but gave \[.*2\]"
+    with pytest.raises(BadBatch, match=message):
+        train(configured(target="tests.data.test_own_data.Mislabelled"))

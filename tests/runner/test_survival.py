@@ -251,3 +251,14 @@ def test_a_forward_pass_that_is_not_finite_leaves_no_trace_in_batch_norms(small,
     state = objects["network"].state_dict()
     assert any("running_var" in name for name in state)
     assert all(value.isfinite().all() for value in state.values())
+
+
+def test_a_validation_that_is_not_finite_is_told_of(small, monkeypatch):
+    ours = gsa.training.Classifier.validation_step
+
+    def step(module, batch, index):
+        ours(module, (batch[0] * (float("nan") if index == 1 else 1), batch[1]), index)
+
+    monkeypatch.setattr("gsa.training.Classifier.validation_step", step)
+    with pytest.warns(UserWarning, match="the validation loss of epoch 0 is nan: validation pictures, or the logits"):
+        train(small("trainer.max_epochs=1", "test=false"))
