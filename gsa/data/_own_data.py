@@ -116,7 +116,8 @@ class OwnData(DescribedData):
         """As the module has it; the labels of every batch are looked at, while the CPU has them."""
         batch = self.inner.on_before_batch_transfer(batch, dataloader_idx)
         trainer: Any = self.trainer
-        self._check_labels("train" if trainer.training else "val" if trainer.validating else "test", batch[1])
+        judges = trainer.validating or trainer.sanity_checking
+        self._check_labels("train" if trainer.training else "val" if judges else "test", batch[1])
         return batch
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
