@@ -131,7 +131,7 @@ def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[st
     if skip is not None:  # nothing is added, nothing is forgotten
         good = skip == 0
         grads = [grad.where(good, 0) for grad in grads]
-        kept, shrunk = (torch.where(good, factor, 1.0) for factor in (kept, shrunk))
+        kept, shrunk = (_number(factor, parameters[0]).where(good, 1) for factor in (kept, shrunk))
     torch._foreach_mul_(velocities, kept)
     torch._foreach_add_(velocities, grads)
     torch._foreach_mul_(parameters, shrunk)
@@ -149,6 +149,11 @@ def _muon(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[st
             step = step if rows <= columns else step.T
             size = group["lr"] * math.sqrt(max(1, rows / columns))  # a tensor, where the rate is one
             parameter.sub_(step.reshape(parameter.shape) * size)
+
+
+def _number(value: float | Tensor, like: Tensor) -> Tensor:
+    """On the device, which need not be waited for; a rate is there already, where steps are recorded."""
+    return value if isinstance(value, Tensor) else like.new_full((), value)
 
 
 def _adamw(parameters: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any], skip: Tensor | None) -> None:
