@@ -30,6 +30,10 @@ def write_whole(path: str | os.PathLike, content: bytes) -> None:
             raise OSError("what was written is not what can be read back")
         os.replace(part, path)
         _sync_folder(path.parent)
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = str(path)  # which was asked for, not the one beside it
+        raise
     finally:
         with suppress(OSError):  # which would hide what has gone wrong
             part.unlink()
