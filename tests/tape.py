@@ -30,7 +30,7 @@ class Tape(TorchDispatchMode):
 
     @contextmanager
     def recording(self):
-        self._own, self._before = set(), {}
+        self.calls, self._own, self._before = [], set(), {}
         random = torch.get_rng_state()
         with self:
             yield
@@ -41,7 +41,7 @@ class Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function._schema.name == "aten::_local_scalar_dense":
+        if function._schema.name in ("aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::lift_fresh"):
             raise RuntimeError("operation not permitted when stream is capturing")
         given = dict(zip((argument.name for argument in function._schema.arguments), args, strict=False)) | kwargs
         for argument in function._schema.arguments:

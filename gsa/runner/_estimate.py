@@ -109,6 +109,8 @@ def _launching(run: Run, step: Callable[[], None]) -> float:
         check_recordable(run.trainer, run.classifier.new_optimizer())
     except ValueError:
         return 0.0
+    if run.config.mixup:
+        return 0.0
     torch.cuda.synchronize()
     start = time.perf_counter()
     step()

@@ -16,7 +16,6 @@ _KNOWN = (
     "Checkpoint directory .* exists",
     "You requested to overfit but enabled (train|val) dataloader shuffling",
     "You're resuming from a checkpoint that ended before the epoch ended",
-    "To copy construct from a tensor",  # the monitor of the learning rate, which is one where steps are recorded
 )
 
 

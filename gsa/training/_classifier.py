@@ -20,7 +20,7 @@ from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training._recorded_steps import RecordedSteps, as_numbers, check_recordable
+from gsa.training._recorded_steps import RecordedSteps, check_recordable, structure
 from gsa.training._schedules import schedule
 from gsa.training.adapter import (
     accumulated,
@@ -82,9 +82,11 @@ class Classifier(lightning.LightningModule):
     ) -> None:
         super().__init__()
         self.recorded = RecordedSteps() if recorded else None
-        self._batch: Any = None  # at hand
-        self._results: Any = None  # of the recording, which lie where those of every replay do
-        self._modes: tuple[bool, ...] = ()  # of all modules: in training, or not
+        # Of steps that are recorded: the batch at hand, what the network is, and what lies where every replay has it.
+        self._batch: Any = None
+        self._structure: Any = None
+        self._loss: Any = None
+        self._recorded: Any = None  # as `_seen`
         self.training_loss = loss or TrainingLoss(num_classes)
         if recorded and self.training_loss.mixup:
             raise ValueError("recorded steps cannot mix pictures, because mixup draws its share on the host")
@@ -116,37 +118,41 @@ class Classifier(lightning.LightningModule):
     def on_train_start(self) -> None:
         stay_stopped(self.trainer)
         if self.recorded is not None:
-            check_recordable(self.trainer, self.trainer.optimizers[0])
+            self.recorded.end()  # of a training that has failed
+            check_recordable(self.trainer, self.trainer.optimizers[0], self)
+            if type(self).training_step is not Classifier.training_step:
+                raise ValueError(f"recorded steps are those of Classifier, but {type(self).__name__} has its own")
 
     def on_train_epoch_start(self) -> None:
-        self._modes = tuple(module.training for module in self.network.modules())
+        if self.recorded is not None:
+            self._structure = structure(self.network)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        self._batch = batch
+        if self.recorded is not None:
+            self._batch = self.recorded.place(batch)
 
     def optimizer_step(
         self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
     ) -> None:
-        take = partial(super().optimizer_step, epoch, batch_idx, optimizer, optimizer_closure)
-        if self.recorded is None:
+        trainer, take = self.trainer, partial(super().optimizer_step, epoch, batch_idx, optimizer, optimizer_closure)
+        if self.recorded is None or trainer.accumulate_grad_batches != 1:  # as callbacks may have it for an epoch
             take()
             return
-        before = len(self._seen["train"])
-        if not self.recorded.take(take, self._batch, self.trainer.optimizers[0], self._modes):
-            return
-        if len(self._seen["train"]) > before:  # this was the recording
-            self._results = result_of(optimizer_closure), self._seen["train"].pop()
-        result, (loss, right, count) = self._results
-        answer(optimizer_closure, result)
-        self._seen["train"].append((loss.clone(), right.clone(), count))
+        others = self._structure, trainer.gradient_clip_val, trainer.gradient_clip_algorithm
+        if self.recorded.take(take, self._batch, trainer.optimizers[0], *others):
+            self.part = "train"
+            if (loss := result_of(optimizer_closure)) is not None:  # this was the recording
+                self._loss = loss
+            answer(optimizer_closure, self._loss)
+            seen, right, count = self._recorded
+            self._note("train", seen.clone(), right.clone(), count)
 
     def on_train_end(self) -> None:
         if self.recorded is not None:
-            self.recorded.end(self.trainer.optimizers[0])
-            self._results = self._batch = None
+            self.recorded.end()
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
-        return self._step("train", batch)
+        return self._step("train", batch if self.recorded is None else self._batch)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
         self._step("val", batch, dataloader_idx)
@@ -162,7 +168,6 @@ class Classifier(lightning.LightningModule):
         data = data_of(self.trainer)
         if hasattr(data, "picture_format"):
             checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
-        as_numbers(checkpoint)
         self._count("train")
         if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
             checkpoint["train_metrics"] = {
@@ -198,9 +203,11 @@ class Classifier(lightning.LightningModule):
         else:
             logits = self(images)
             loss = F.cross_entropy(logits, labels)
-        self._seen[part].append((loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels)))
-        if part != "train" or len(self._seen[part]) == _TOGETHER:
-            self._count(part)
+        seen = loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels)
+        if self.recorded is not None and self.recorded.is_recording:
+            self._recorded = seen
+        else:
+            self._note(part, *seen)
         if f"{part}_" in self.auroc:
             auroc: Any = self.auroc[f"{part}_"]
             auroc.update(logits.float().softmax(-1)[:, 1], labels)
@@ -209,6 +216,12 @@ class Classifier(lightning.LightningModule):
         if part != "train":
             self._log(part)
         return loss
+
+    def _note(self, part: str, loss: Tensor, right: Tensor, count: int) -> None:
+        """What was seen of a batch."""
+        self._seen[part].append((loss, right, count))
+        if part != "train" or len(self._seen[part]) >= _TOGETHER:
+            self._count(part)
 
     def _count(self, part: str) -> None:
         """Tell the metrics of what was seen since; in training of many steps at once, as every time takes long."""

@@ -94,7 +94,7 @@ class FiniteSteps(Callback):
         torch.maximum(self._most, self._in_a_row, out=self._most)
         self._left_out.add_(bad)
         if not alone and bad:
-            self._unseen.append(trainer.global_step)
+            self._unseen, self._steps = [trainer.global_step], trainer.global_step + 1
             self._look(trainer, module)
             for parameter in self._parameters:
                 parameter.grad = None  # no step, no decay, no trace in the optimizer's averages
@@ -115,6 +115,8 @@ class FiniteSteps(Callback):
                 f"steps of epoch {trainer.current_epoch} left out, as their loss or gradients were not finite: {count}"
             )
             self._left_out.zero_()
+
+    def on_validation_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         loss = float(trainer.callback_metrics.get("val/loss", 0.0))
         if not math.isfinite(loss):
             rank_zero_warn(

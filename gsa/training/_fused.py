@@ -25,8 +25,9 @@ def fused_on_gpus(make: Callable[..., Optimizer], network: nn.Module) -> Callabl
 
 
 def can_be_fused(optimizer: Optimizer) -> bool:
-    """Whether it is fused, or would be on a GPU."""
-    said = [{name: group.get(name) for name in _SAID} for group in optimizer.param_groups]
-    return type(optimizer) in _KINDS and all(
-        told["fused"] or not (told["fused"] is False or told["foreach"] or told["differentiable"]) for told in said
-    )
+    """Whether it is fused, or will be once its parameters are on a GPU."""
+    groups = optimizer.param_groups
+    there = all(p.device.type in _ON for group in groups for p in group["params"])
+    said = [{name: group.get(name) for name in _SAID} for group in groups]
+    free = all(told["fused"] is None and not any(told.values()) for told in said)
+    return type(optimizer) in _KINDS and (all(told["fused"] for told in said) or (free and not there))

@@ -61,7 +61,9 @@ class TrainingLoss:
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
         if self.balanced and self.weight is None:
             raise ValueError("balanced classes weigh by the numbers of their pictures: call count(…) first")
-        weight = None if self.weight is None else self.weight.to(logits)
+        if self.weight is not None:
+            self.weight = self.weight.to(logits)  # once: a step is not to wait for it
+        weight = self.weight
         shared = torch.distributed.is_available() and torch.distributed.is_initialized()
         if weight is None or (targets.ndim == 1 and not shared):
             return F.cross_entropy(logits, targets, weight, label_smoothing=self.label_smoothing)

@@ -1,23 +1,25 @@
 """Training steps that a GPU is told of once: recorded as one CUDA graph, then replayed."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
-from torch import Tensor
+from lightning.pytorch.utilities import rank_zero_warn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gsa.training._finite_steps import FiniteSteps
 from gsa.training._fused import can_be_fused
 from gsa.training._muon import Muon, leaves_steps_out
-from gsa.training.adapter import fuses, is_alone, scales_gradients
+from gsa.training.adapter import accumulated, fuses, is_alone, looks_for_anomalies, scales_gradients
 
-__all__ = ["CudaGraph", "RecordedSteps", "as_numbers", "check_recordable"]
+__all__ = ["CudaGraph", "RecordedSteps", "check_recordable", "structure"]
 
 _AS_THEY_ARE = 3  # steps before the recording: kernels are compiled and chosen in them, and optimizers make their state
+_MANY = 10  # changes, and no replay in between
 _ON = ("cuda",)
 _OF_OPTIMIZERS = (
     "by an optimizer that leaves out by itself what is not finite: gsa.training.muon, or torch's Adam, AdamW or SGD, "
@@ -31,7 +33,8 @@ class CudaGraph:
     """What is launched within `recording()`, on a stream of its own, to be launched again by `replay()`."""
 
     def __init__(self) -> None:
-        self._graph, self._stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        self._stream = torch.cuda.Stream()
+        self._graph: torch.cuda.CUDAGraph | None = None
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -41,60 +44,71 @@ class CudaGraph:
             yield
         torch.cuda.current_stream().wait_stream(self._stream)
 
-    def recording(self) -> AbstractContextManager:
+    @contextmanager
+    def recording(self) -> Iterator[None]:
         """Nothing is computed in it. Other threads, which pin the memory of batches, go on meanwhile."""
-        return torch.cuda.graph(self._graph, stream=self._stream, capture_error_mode="thread_local")
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, stream=self._stream, capture_error_mode="thread_local"):
+            yield
 
     def replay(self) -> None:
+        assert self._graph is not None
         self._graph.replay()
 
 
 class RecordedSteps:
     """Takes training steps; the first ones as they are, then by replaying one of them as a whole.
 
-    A replay goes by what lies in the memory of the device: the batch, which is copied to where that of the recording
-    lay, weights, the state of the optimizer, random numbers, and the learning rate, which is a tensor from then on.
-    What the host decides within a step it decides in the recording, for all. Batches of another shape are taken as
-    they are; where other parameters are trained, or options of the optimizer other than its rate have changed, steps
-    are recorded anew.
+    A replay goes by what lies in the memory of the device: the batch, weights, the state of the optimizer, random
+    numbers, and the learning rate, which the recording reads there. What the host decides within a step it decides in
+    the recording, for all. Batches of another shape are taken as they are; where the optimizer, its options other than
+    its rate, or what else is told of have changed, steps are recorded anew.
 
     Args:
-        graph: what makes a recording.
+        graph: what makes recordings.
+
+    Attributes:
+        is_recording: whether a step is being recorded at the moment.
     """
 
     def __init__(self, graph: Callable[[], CudaGraph] | None = None) -> None:
-        self._new_graph = graph or CudaGraph
-        self._forget(None)
-
-    def _forget(self, terms: Any) -> None:
-        self._terms, self._taken = terms, 0
-        self._graph = self._new_graph() if terms else None
-        self._inputs: Sequence[Tensor] = ()
+        self._make_graph = graph
+        self._graph: CudaGraph | None = None
+        self._terms: tuple | None = None  # what a recording takes as given
+        self._places: list[Tensor] = []  # of its inputs
         self._rates: list[Tensor] = []
+        self._written: list[float] = []  # rates that lie there
+        self._taken = self._changes = 0
+        self.is_recording = False
 
-    def take(self, step: Callable[[], object], inputs: Sequence[Tensor], optimizer: Optimizer, *others: object) -> bool:
+    def place(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The inputs of a step, in memory of its own: where those of the recording lay, if they are alike."""
+        if self._places and _shapes(inputs) == _shapes(self._places):
+            for place, x in zip(self._places, inputs, strict=True):
+                place.copy_(x)
+            return self._places
+        return [x.clone() for x in inputs]
+
+    def take(self, step: Callable[[], object], inputs: list[Tensor], optimizer: Optimizer, *others: object) -> bool:
         """A step on these inputs, of this optimizer; whether it was replayed: its results lie where the recording's do.
 
         Args:
             step: all of it.
-            inputs: on the device.
+            inputs: as `place` has given them.
             optimizer: with parameters on the device.
-            others: what else steps depend on, such as the modes of modules.
+            others: what else steps depend on.
 
         Raises:
             ValueError: an optimizer that asks the host whether to take a step.
         """
-        if (terms := (_terms(optimizer), others)) != self._terms:
-            self._free_rates(optimizer)
-            self._forget(terms)
+        if (terms := (optimizer, _terms(optimizer), others)) != self._terms:
+            self._begin(terms)
         assert self._graph is not None
-        if self._inputs:
-            if not all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(self._inputs, inputs, strict=True)):
-                step()
-                return False
-            for place, x in zip(self._inputs, inputs, strict=True):
-                place.copy_(x)
-            self._settle_rates(optimizer)
+        if self._places and inputs is not self._places:
+            step()
+            return False
+        if self._places:
+            self._write_rates(optimizer)
         elif self._taken < _AS_THEY_ARE:
             with self._graph.aside():
                 step()
@@ -103,42 +117,61 @@ class RecordedSteps:
         else:
             self._record(step, inputs, optimizer)
         self._graph.replay()
+        self._changes = 0
         return True
 
-    def end(self, optimizer: Optimizer) -> None:
-        """Leave the optimizer as it was."""
-        self._free_rates(optimizer)
-        self._forget(None)
+    def end(self) -> None:
+        """Forget what was recorded."""
+        self._graph = self._terms = None
+        self._places, self._rates, self._taken, self._changes = [], [], 0, 0
 
-    def _record(self, step: Callable[[], object], inputs: Sequence[Tensor], optimizer: Optimizer) -> None:
+    def _begin(self, terms: tuple) -> None:
+        graph, changes = self._graph or (self._make_graph or CudaGraph)(), self._changes + 1
+        self.end()
+        self._graph, self._terms, self._changes = graph, terms, changes
+        if changes == _MANY:
+            rank_zero_warn(
+                "steps are not recorded, because options of the optimizer other than its rate, or the network, change "
+                "all the time: compile=false does the same"
+            )
+
+    def _record(self, step: Callable[[], object], inputs: list[Tensor], optimizer: Optimizer) -> None:
         assert self._graph is not None
         if not leaves_steps_out(optimizer):
             raise ValueError(f"a step is recorded {_OF_OPTIMIZERS}, but got {type(optimizer).__name__}")
         groups = optimizer.param_groups
         device = next(p.device for group in groups for p in group["params"])
-        self._rates = [torch.as_tensor(float(group["lr"]), device=device) for group in groups]
-        self._settle_rates(optimizer)
-        knows = [group for group in groups if "capturable" in group]
-        for group in knows:
-            group["capturable"] = True
+        self._written = [float(group["lr"]) for group in groups]
+        self._rates = [torch.tensor(rate, device=device) for rate in self._written]
+        before: list[dict[str, Any]] = [{k: group[k] for k in ("lr", "capturable") if k in group} for group in groups]
+        self.is_recording = True
         try:
+            for group, rate, own in zip(groups, self._rates, before, strict=True):
+                group.update(dict.fromkeys(own, True) | {"lr": rate})
             with self._graph.recording():
                 step()
+        except RuntimeError as error:
+            error.add_note(
+                "a step was being recorded: it may neither ask for numbers of the GPU nor copy any to it. "
+                "compile=false takes steps as they are"
+            )
+            raise
         finally:
-            for group in knows:
-                group["capturable"] = False
-        self._inputs = tuple(inputs)
+            self.is_recording = False
+            for group, own in zip(groups, before, strict=True):
+                group.update(own)
+        self._places = inputs
 
-    def _settle_rates(self, optimizer: Optimizer) -> None:
-        """Rates where the recording looks for them, whether a schedule writes there or says numbers."""
-        for group, rate in zip(optimizer.param_groups, self._rates, strict=True):
-            if group["lr"] is not rate:
-                rate.fill_(float(group["lr"]))
-                group["lr"] = rate
+    def _write_rates(self, optimizer: Optimizer) -> None:
+        """Where the recording reads them."""
+        for number, group in enumerate(optimizer.param_groups):
+            if (rate := float(group["lr"])) != self._written[number]:
+                self._rates[number].fill_(rate)
+                self._written[number] = rate
 
-    def _free_rates(self, optimizer: Optimizer) -> None:
-        for group, _ in zip(optimizer.param_groups, self._rates, strict=False):
-            group["lr"] = float(group["lr"])
+
+def _shapes(tensors: Sequence[Tensor]) -> list[tuple[torch.Size, torch.dtype]]:
+    return [(x.shape, x.dtype) for x in tensors]
 
 
 def _terms(optimizer: Optimizer) -> list[tuple[dict, list[tuple[int, bool]]]]:
@@ -152,41 +185,50 @@ def _terms(optimizer: Optimizer) -> list[tuple[dict, list[tuple[int, bool]]]]:
     ]
 
 
-def as_numbers(checkpoint: dict[str, Any]) -> None:
-    """The rates in a checkpoint of a run as numbers, with which a run without recordings goes on."""
-    for state in checkpoint.get("optimizer_states", ()):
-        for group in state["param_groups"]:
-            if isinstance(rate := group.get("lr"), Tensor):
-                group["lr"] = float(rate)
-    for state in checkpoint.get("lr_schedulers", ()):
-        if "_last_lr" in state:
-            state["_last_lr"] = [float(rate) for rate in state["_last_lr"]]
+def structure(network: nn.Module) -> list[Any]:
+    """What a recording of a network takes as given, all but the numbers in its tensors: modes, rates of dropout, …"""
+    plain = (bool, int, float, str)
+    return [
+        (id(m), {name: value for name, value in vars(m).items() if isinstance(value, plain)}, *map(id, _tensors(m)))
+        for m in network.modules()
+    ]
 
 
-def check_recordable(trainer: lightning.Trainer, optimizer: Optimizer) -> None:
+def _tensors(module: nn.Module) -> list[Tensor]:
+    """Its own."""
+    return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+
+
+def check_recordable(
+    trainer: lightning.Trainer, optimizer: Optimizer, module: lightning.LightningModule | None = None
+) -> None:
     """Look at what will train before its steps are recorded.
 
     Raises:
         ValueError: with what the host would do within every step.
     """
-    rule = "a step is recorded as a whole"
+    rule = "a step is recorded as a whole (compile=graph)"
     owner: Any = trainer  # which does not declare its callbacks
-    within = [c for c in owner.callbacks if not isinstance(c, FiniteSteps) and any(map(_acts(c), _WITHIN))]
+    within = [c for c in owner.callbacks if not isinstance(c, FiniteSteps) and _acts(c, Callback)]
+    together = {accumulated(trainer, epoch) for epoch in range(max(trainer.max_epochs or 1, 1))}
     if (device := trainer.strategy.root_device.type) not in _ON:
         raise ValueError(f"{rule} on a CUDA device, but the trainer has one of type {device}")
     if not is_alone(trainer):
         raise ValueError(f"{rule} where one device is alone, but the trainer has {trainer.world_size} processes")
-    if trainer.accumulate_grad_batches != 1:
-        raise ValueError(f"{rule}, but accumulate_grad_batches={trainer.accumulate_grad_batches} makes it of several")
+    if together != {1}:
+        raise ValueError(f"{rule}, but gradients of {max(together)} batches are accumulated in one")
     if scales_gradients(trainer):
         raise ValueError(
             f"{rule}, but the scaler of 16-mixed asks the host in its midst: expected 32-true or bf16-mixed"
         )
-    if within:
-        raise ValueError(f"{rule}, but the callback {type(within[0]).__name__} acts within every one")
+    if looks_for_anomalies(trainer):
+        raise ValueError(f"{rule}, but detect_anomaly asks the host in its midst")
+    if within or (module is not None and _acts(module, lightning.LightningModule)):
+        raise ValueError(f"{rule}, but {type(within[0] if within else module).__name__} acts within every one")
     if not (isinstance(optimizer, Muon) or (fuses(trainer) and can_be_fused(optimizer))):
         raise ValueError(f"{rule}, {_OF_OPTIMIZERS}, but got {type(optimizer).__name__}{_NO_FUSED}")
 
 
-def _acts(callback: Callback) -> Callable[[str], bool]:
-    return lambda hook: getattr(type(callback), hook) is not getattr(Callback, hook)
+def _acts(owner: object, kind: type) -> bool:
+    """Whether it has hooks of its own, set on it or on its class, that replays would pass over."""
+    return any(getattr(getattr(owner, hook), "__func__", None) is not getattr(kind, hook) for hook in _WITHIN)

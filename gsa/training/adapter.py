@@ -8,6 +8,7 @@ from lightning.pytorch.callbacks import EarlyStopping, GradientAccumulationSched
 from lightning.pytorch.loops.optimization.automatic import ClosureResult
 from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
+from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "is_ddp",
     "keep_patience",
     "leave_signals_alone",
+    "looks_for_anomalies",
     "result_of",
     "scales_gradients",
     "started_from_outside",
@@ -42,14 +44,14 @@ def accumulated(trainer: Any, epoch: int) -> int:
     return trainer.accumulate_grad_batches
 
 
-def result_of(closure: Any) -> ClosureResult:
-    """What the closure of a step, which has been run, will tell the loop."""
-    return closure._result
+def result_of(closure: Any) -> Tensor | None:
+    """The loss that the closure of a step will tell the loop; None where it was not run."""
+    return None if closure._result is None else closure._result.loss
 
 
-def answer(closure: Any, result: ClosureResult) -> None:
-    """Have the closure of a step, which was not run, tell the loop the same, of numbers that lie there now."""
-    closure._result = ClosureResult(result.loss)
+def answer(closure: Any, loss: Tensor) -> None:
+    """Have the closure of a step, run or not, tell the loop this loss."""
+    closure._result = ClosureResult(loss)
 
 
 def batches_done(trainer: lightning.Trainer) -> int:
@@ -125,6 +127,11 @@ def leave_signals_alone(trainer: lightning.Trainer) -> None:
     connector._register_signal = lambda number, handler: None if number in ours else register(number, handler)
     epochs: Any = trainer.fit_loop.epoch_loop
     epochs._broadcast_sigterm_tensor = lambda: None
+
+
+def looks_for_anomalies(trainer: lightning.Trainer) -> bool:
+    """Whether backward passes are watched for NaN."""
+    return trainer._detect_anomaly
 
 
 def started_from_outside(trainer: lightning.Trainer) -> bool:

@@ -1,5 +1,6 @@
 """Kernels that are needed next are compiled by other threads, told by a GPU that is not there."""
 
+from concurrent.futures import wait
 from contextlib import nullcontext
 
 import pytest
@@ -68,6 +69,7 @@ def compilations(monkeypatch, tmp_path):
         kernel.device_caches.clear()
     monkeypatch.setattr(_launch, "_kernels", lambda regular: {n: Compiled(k) for n, k in kernels[regular].items()})
     yield names
+    wait(_ahead._UNDER_WAY.values())
     driver._active = before
     for kernel in (*kernels[False].values(), *kernels[True].values()):
         kernel.device_caches.clear()

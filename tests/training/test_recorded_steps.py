@@ -1,15 +1,17 @@
 """Recorded steps are the steps themselves: on a GPU as CUDA graphs, on the CPU by a tape that does what they do."""
 
+import lightning
 import pytest
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, GradientAccumulationScheduler, LambdaCallback
 from torch import nn
 
+from gsa.data import DigitsDataModule
 from gsa.data._pictures import NormalisedPictures
 from gsa.runner import ConfigError, build, train
 from gsa.saved import read_checkpoint
-from gsa.training import Classifier, NotFinite, TrainingLoss, constant
-from gsa.training._recorded_steps import RecordedSteps
+from gsa.training import Classifier, NotFinite, TrainingLoss, check_recordable, constant
+from gsa.training._recorded_steps import RecordedSteps, structure
 from tests.devices import DEVICES, on_gpu
 from tests.tape import Tape
 
@@ -17,7 +19,7 @@ OPTIMIZERS = {
     "muon": ("optimizer=muon", "optimizer.lr=0.01"),
     "adamw": ("optimizer=adamw",),
     "adam, clipped": ("optimizer=adam", "trainer.gradient_clip_val=0.1"),
-    "sgd": ("optimizer=sgd",),
+    "sgd, classes weighed": ("optimizer=sgd", "class_weights=balanced"),
 }
 NETWORK = ("model.norm=batch", "model.attention_dropout=0.2", "trainer.precision=64-true")
 CASES = [("cpu", name) for name in OPTIMIZERS] + [on_gpu("cuda", name) for name in OPTIMIZERS]
@@ -67,19 +69,15 @@ def test_a_recorded_run_is_the_run_itself(small, tapes, monkeypatch, device, opt
 class Stale(RecordedSteps):
     """Planted: replays see the pictures of the recording."""
 
-    def take(self, step, inputs, *others):
-        return super().take(step, self._inputs or inputs, *others)
+    def place(self, inputs):
+        return self._places or super().place(inputs)
 
 
 class Constant(RecordedSteps):
     """Planted: they go by the rate of the recording."""
 
-    def _settle_rates(self, optimizer):
-        if not self._inputs:
-            super()._settle_rates(optimizer)
-        else:
-            for group, rate in zip(optimizer.param_groups, self._rates, strict=True):
-                group["lr"] = rate.clone()
+    def _write_rates(self, optimizer):
+        pass
 
 
 class Twice(RecordedSteps):
@@ -163,11 +161,12 @@ def trained(optimizer, batches, steps, between):
 
     for number, size in enumerate(batches):
         between(number, network, made)
-        at_hand[:] = [torch.randn(size, 3, dtype=torch.float64)]
-        replayed.append(steps.take(step, at_hand, made) if steps else step())
-    if steps:
-        steps.end(made)
-    assert all(type(group["lr"]) is float for group in made.param_groups)
+        inputs = [torch.randn(size, 3, dtype=torch.float64)]
+        if steps:
+            inputs = steps.place(inputs)
+        at_hand[:] = inputs
+        replayed.append(steps.take(step, inputs, made) if steps else step())
+        assert all(type(group["lr"]) is float for group in made.param_groups)
     return dict(network.named_parameters()), replayed
 
 
@@ -196,22 +195,82 @@ def test_what_is_frozen_in_between_is_recorded_anew():
     assert replayed == [False] * 3 + [True] * 2 + [False] * 3 + [True] * 2
 
 
-def test_momenta_that_change_with_every_step_are_followed():
+def test_momenta_that_change_with_every_step_are_followed_and_told_of():
     def cycle(step, network, optimizer):
         optimizer.param_groups[0].update(betas=(0.9 - 0.01 * step, 0.999), lr=0.01 / (step + 1))
 
-    assert steps_of(adam, [5] * 6, between=cycle) == [False] * 6
+    with pytest.warns(
+        UserWarning, match="steps are not recorded, because options of the optimizer other than its rate"
+    ):
+        assert steps_of(adam, [5] * 12, between=cycle) == [False] * 12
 
 
-def test_rates_may_be_said_or_written():
+def test_rates_are_followed():
     def change(step, network, optimizer):
-        (group,) = optimizer.param_groups
-        if step == 5 and isinstance(group["lr"], torch.Tensor):
-            group["lr"].fill_(0.02)
-        else:
-            group["lr"] = 0.02 if step == 5 else 0.02 / (step + 1)
+        optimizer.param_groups[0]["lr"] = 0.02 / (step // 2 + 1)
 
     assert sum(steps_of(adam, [5] * 8, between=change)) == 5
+
+
+def test_another_optimizer_is_recorded_anew():
+    steps = RecordedSteps(Tape)
+    for _ in range(2):  # the first training has failed, and never ended
+        weights, replayed = trained(adam, [5] * 5, steps, lambda *_: None)
+        assert replayed == [False] * 3 + [True] * 2
+    same(weights, trained(adam, [5] * 5, None, lambda *_: None)[0])
+
+
+def test_inputs_are_copied_where_a_data_set_lies_on_the_device():
+    data = torch.arange(12.0).view(4, 3)
+    steps, before = RecordedSteps(Tape), data.clone()
+    optimizer = adam(nn.Linear(3, 1).double())
+    for batch in data.split(1) * 2:
+        inputs = steps.place([batch])
+        assert torch.equal(inputs[0], batch) and inputs[0].data_ptr() != batch.data_ptr()
+        steps.take(lambda: None, inputs, optimizer)
+    assert torch.equal(data, before)
+
+
+def test_what_changes_in_a_network_between_epochs_is_recorded_anew():
+    network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.1), nn.BatchNorm1d(2))
+    before = structure(network)
+    assert structure(network) == before
+    network[2].running_mean.add_(1)
+    assert structure(network) == before  # numbers are read where they lie
+    for change in (
+        lambda: setattr(network[1], "p", 0.2),
+        network[2].eval,
+        lambda: setattr(network[2], "running_mean", torch.ones(2)),
+        lambda: setattr(network[0], "weight", nn.Parameter(torch.ones(2, 2))),
+    ):
+        change()
+        assert structure(network) != before
+        before = structure(network)
+
+
+def test_an_error_in_a_recording_says_what_it_was_about():
+    optimizer = adam(network := nn.Linear(3, 1).double())
+
+    def step():
+        optimizer.zero_grad()
+        loss = network(torch.ones(2, 3, dtype=torch.float64)).sum()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    steps = RecordedSteps(Tape)
+    for _ in range(3):
+        steps.take(step, [], optimizer)
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing") as error:
+        steps.take(step, [], optimizer)
+    assert "it may neither ask for numbers of the GPU nor copy any to it" in error.value.__notes__[0]
+    assert type(optimizer.param_groups[0]["lr"]) is float and not steps.is_recording
+
+
+def test_metrics_hear_of_replays(small, tapes):
+    plain, recorded = both(small, *OPTIMIZERS["muon"], "trainer.max_epochs=1", batches=60)
+    (a,), (b,) = recorded["history"], plain["history"]
+    assert a["train/accuracy"] == b["train/accuracy"] and a["train/loss"] == pytest.approx(b["train/loss"], abs=1e-6)
 
 
 @pytest.mark.parametrize("make", [
@@ -228,7 +287,18 @@ class Within(Callback):
         pass
 
 
-WITHIN = ("+callbacks.mine._target_=tests.training.test_recorded_steps.Within",)
+class OnTheInstance(LambdaCallback):
+    def __init__(self):
+        super().__init__(on_after_backward=lambda trainer, module: None)
+
+
+class Later(GradientAccumulationScheduler):
+    def __init__(self):
+        super().__init__({1: 2})
+
+
+def with_callback(kind):
+    return (f"+callbacks.mine._target_=tests.training.test_recorded_steps.{kind.__name__}",)
 
 
 @pytest.mark.parametrize("overrides, message", [
@@ -242,7 +312,10 @@ def test_what_cannot_be_recorded_is_refused_before_anything_is_read(small, overr
 
 
 @pytest.mark.parametrize("overrides, message", [
-    (WITHIN, "the callback Within acts within every one"),
+    (with_callback(Within), "but Within acts within every one"),
+    (with_callback(OnTheInstance), "but OnTheInstance acts within every one"),
+    (with_callback(Later), "but gradients of 2 batches are accumulated in one"),
+    (("trainer.detect_anomaly=true",), "but detect_anomaly asks the host"),
     (("optimizer=adamw", "+optimizer.foreach=true"), "by an optimizer that leaves out .* but got AdamW"),
     (("trainer.precision=bf16-mixed", "trainer.gradient_clip_val=1"), "nor in mixed precision with gradient_clip_val"),
     (("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"), "where one device is alone"),
@@ -250,6 +323,35 @@ def test_what_cannot_be_recorded_is_refused_before_anything_is_read(small, overr
 def test_what_a_replay_would_pass_over_is_refused(small, tapes, overrides, message):
     with pytest.raises(ConfigError, match=message):
         build(small("optimizer=adamw", "compile=graph", *overrides))
+
+
+class OwnStep(Classifier):
+    def training_step(self, batch, index):
+        return super().training_step(batch, index)
+
+
+class OwnHook(Classifier):
+    def on_after_backward(self):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec")
+@pytest.mark.parametrize("kind, message", [(OwnStep, "OwnStep has its own"), (OwnHook, "OwnHook acts within every")])
+def test_classifiers_with_steps_of_their_own_are_refused(tapes, kind, message):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(144, 10))
+    module = kind(network, 10, torch.optim.Adam, constant, recorded=True)
+    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[], **quiet)
+    with pytest.raises(ValueError, match=message):
+        trainer.fit(module, DigitsDataModule(batch_size=16))
+
+
+def test_an_optimizer_that_is_not_fused_is_refused_before_the_first_step(tapes):
+    parameters = [nn.Parameter(torch.ones(1))]
+    trainer = lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+    check_recordable(trainer, torch.optim.Adam(parameters, fused=True))
+    with pytest.raises(ValueError, match="but got Adam"):
+        check_recordable(trainer, torch.optim.Adam(parameters))  # which is where it will train already
 
 
 def test_recorded_steps_mix_no_pictures():

@@ -102,7 +102,7 @@ def _foresee(call: Call) -> None:
     the same threads compile those of the next layers.
     """
     key = _key("forward", call)
-    if call.query.is_meta or key in _FORESEEN or not any(x.requires_grad for x in call.tensors) or _INTERPRETED:
+    if call.query.is_meta or key in _FORESEEN or not call.query.requires_grad or _INTERPRETED:
         return
     _FORESEEN.add(key)
     window, seed = _imagined(call.window), _imagined(call.seed)
