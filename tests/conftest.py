@@ -87,6 +87,25 @@ def small(configure):
 
 
 @pytest.fixture
+def tapes(monkeypatch):
+    """The recordings of a test, on the CPU."""
+    from tests.tape import Tape
+
+    made = []
+
+    def new():
+        made.append(Tape())
+        return made[-1]
+
+    monkeypatch.setattr("gsa.training._recordable._ON", ("cuda", "cpu"))
+    monkeypatch.setattr("gsa.training._recorded_steps.CudaGraph", new)
+    monkeypatch.setattr("gsa.training._fused._ON", ("cuda", "cpu"))
+    monkeypatch.setattr("gsa.training._finite_steps._FREE", ())
+    monkeypatch.setattr("gsa.ops._by_position.check_centre", lambda window: None)
+    return made
+
+
+@pytest.fixture
 def spoil(monkeypatch):
     """spoil(backend, forward=…, backward=…) changes what a backend of the op returns."""
     from dataclasses import replace

@@ -6,7 +6,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["Tape"]
+__all__ = ["Tape", "same"]
 
 
 def _storage(x):
@@ -69,3 +69,9 @@ class Tape(TorchDispatchMode):
                 again = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and _storage(x) not in known]
                 for place, x in zip(made, again, strict=True):
                     place.copy_(x)
+
+
+def same(one, other, tolerance=1e-7):
+    """Weights by name."""
+    for name, weight in one.items():
+        torch.testing.assert_close(weight, other[name], rtol=0, atol=tolerance)

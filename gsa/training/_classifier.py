@@ -20,7 +20,8 @@ from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training._recorded_steps import RecordedSteps, check_recordable, structure
+from gsa.training._recordable import check_recordable
+from gsa.training._recorded_steps import RecordedSteps, structure
 from gsa.training._schedules import schedule
 from gsa.training.adapter import (
     accumulated,

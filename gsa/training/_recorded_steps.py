@@ -1,59 +1,20 @@
 """Training steps that a GPU is told of once: recorded as one CUDA graph, then replayed."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from gsa.training._finite_steps import FiniteSteps
-from gsa.training._fused import can_be_fused
-from gsa.training._muon import Muon, leaves_steps_out
-from gsa.training.adapter import accumulated, fuses, is_alone, looks_for_anomalies, scales_gradients
+from gsa.training._cuda_graph import CudaGraph
+from gsa.training._muon import BY_WHICH, leaves_steps_out
 
-__all__ = ["CudaGraph", "RecordedSteps", "check_recordable", "structure"]
+__all__ = ["RecordedSteps", "structure"]
 
 _AS_THEY_ARE = 3  # steps before the recording: kernels are compiled and chosen in them, and optimizers make their state
 _MANY = 10  # changes, and no replay in between
-_ON = ("cuda",)
-_OF_OPTIMIZERS = (
-    "by an optimizer that leaves out by itself what is not finite: gsa.training.muon, or torch's Adam, AdamW or SGD, "
-    "fused"
-)
-_NO_FUSED = " (none is fused where it is told otherwise, nor in mixed precision with gradient_clip_val)"
-_WITHIN = ("on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step")
-
-
-class CudaGraph:
-    """What is launched within `recording()`, on a stream of its own, to be launched again by `replay()`."""
-
-    def __init__(self) -> None:
-        self._stream = torch.cuda.Stream()
-        self._graph: torch.cuda.CUDAGraph | None = None
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """On that stream, as what is done before a recording has to be."""
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.current_stream().wait_stream(self._stream)
-
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Nothing is computed in it. Other threads, which pin the memory of batches, go on meanwhile."""
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=self._stream, capture_error_mode="thread_local"):
-            yield
-
-    def replay(self) -> None:
-        assert self._graph is not None
-        self._graph.replay()
 
 
 class RecordedSteps:
@@ -138,7 +99,7 @@ class RecordedSteps:
     def _record(self, step: Callable[[], object], inputs: list[Tensor], optimizer: Optimizer) -> None:
         assert self._graph is not None
         if not leaves_steps_out(optimizer):
-            raise ValueError(f"a step is recorded {_OF_OPTIMIZERS}, but got {type(optimizer).__name__}")
+            raise ValueError(f"a step is recorded {BY_WHICH}, but got {type(optimizer).__name__}")
         groups = optimizer.param_groups
         device = next(p.device for group in groups for p in group["params"])
         self._written = [float(group["lr"]) for group in groups]
@@ -197,38 +158,3 @@ def structure(network: nn.Module) -> list[Any]:
 def _tensors(module: nn.Module) -> list[Tensor]:
     """Its own."""
     return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-
-
-def check_recordable(
-    trainer: lightning.Trainer, optimizer: Optimizer, module: lightning.LightningModule | None = None
-) -> None:
-    """Look at what will train before its steps are recorded.
-
-    Raises:
-        ValueError: with what the host would do within every step.
-    """
-    rule = "a step is recorded as a whole (compile=graph)"
-    owner: Any = trainer  # which does not declare its callbacks
-    within = [c for c in owner.callbacks if not isinstance(c, FiniteSteps) and _acts(c, Callback)]
-    together = {accumulated(trainer, epoch) for epoch in range(max(trainer.max_epochs or 1, 1))}
-    if (device := trainer.strategy.root_device.type) not in _ON:
-        raise ValueError(f"{rule} on a CUDA device, but the trainer has one of type {device}")
-    if not is_alone(trainer):
-        raise ValueError(f"{rule} where one device is alone, but the trainer has {trainer.world_size} processes")
-    if together != {1}:
-        raise ValueError(f"{rule}, but gradients of {max(together)} batches are accumulated in one")
-    if scales_gradients(trainer):
-        raise ValueError(
-            f"{rule}, but the scaler of 16-mixed asks the host in its midst: expected 32-true or bf16-mixed"
-        )
-    if looks_for_anomalies(trainer):
-        raise ValueError(f"{rule}, but detect_anomaly asks the host in its midst")
-    if within or (module is not None and _acts(module, lightning.LightningModule)):
-        raise ValueError(f"{rule}, but {type(within[0] if within else module).__name__} acts within every one")
-    if not (isinstance(optimizer, Muon) or (fuses(trainer) and can_be_fused(optimizer))):
-        raise ValueError(f"{rule}, {_OF_OPTIMIZERS}, but got {type(optimizer).__name__}{_NO_FUSED}")
-
-
-def _acts(owner: object, kind: type) -> bool:
-    """Whether it has hooks of its own, set on it or on its class, that replays would pass over."""
-    return any(getattr(getattr(owner, hook), "__func__", None) is not getattr(kind, hook) for hook in _WITHIN)

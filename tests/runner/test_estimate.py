@@ -52,7 +52,7 @@ def test_it_says_what_to_do_about_launches(small, monkeypatch):
     told = "the GPU waits to be told what to do: compile=graph tells it whole steps at once"
     assert str(Estimate(80, 1234, 0.0, 0.9)).endswith(f"; {told}") and told not in str(Estimate(80, 1234, 0.0, 0.7))
     run, took = build(small("optimizer=muon")), iter([0.0, 3.0, 4.0])
-    monkeypatch.setattr("gsa.training._recorded_steps._ON", ("cpu",))
+    monkeypatch.setattr("gsa.training._recordable._ON", ("cpu",))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr("gsa.runner._estimate.time.perf_counter", lambda: next(took))
     assert _launching(run, lambda: None) == 0.75
