@@ -33,6 +33,7 @@ from gsa.training import (
     FiniteSteps,
     History,
     MovedRuns,
+    RecordedClassifier,
     SafeCheckpointIO,
     SaveOnSignal,
     SeededSteps,
@@ -154,7 +155,8 @@ def _make_all(config: DictConfig) -> Run:
     rules = make(config.optimizer), make(config.scheduler)
     balanced = plain["class_weights"] == "balanced"
     loss = TrainingLoss(data.num_classes, plain["label_smoothing"], plain["mixup"], balanced)
-    classifier = Classifier(network, data.num_classes, *rules, {"run": plain}, loss, config.compile == GRAPH)
+    kind = RecordedClassifier if config.compile == GRAPH else Classifier
+    classifier = kind(network, data.num_classes, *rules, {"run": plain}, loss)
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints", config.ckpt_path)
     callbacks: list[Callback] = [SeededSteps(config.seed), FiniteSteps(), MovedRuns(), history, WandbSections(history)]
     if config.ema is not None:

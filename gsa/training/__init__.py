@@ -12,6 +12,7 @@ from gsa.training._moved_runs import MovedRuns
 from gsa.training._muon import Muon, muon
 from gsa.training._parameters import parameter_groups, sort_parameters
 from gsa.training._recordable import check_recordable
+from gsa.training._recorded_classifier import RecordedClassifier
 from gsa.training._schedules import constant, schedule, steps, warmup_cosine
 from gsa.training._seeded_steps import SeededSteps
 from gsa.training._signals import SaveOnSignal, Stopped
@@ -29,6 +30,7 @@ __all__ = [
     "MovedRuns",
     "Muon",
     "NotFinite",
+    "RecordedClassifier",
     "SafeCheckpointIO",
     "SaveOnSignal",
     "SeededSteps",

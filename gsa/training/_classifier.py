@@ -3,7 +3,6 @@
 import inspect
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import lightning
@@ -20,18 +19,14 @@ from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training._recordable import check_recordable
-from gsa.training._recorded_steps import RecordedSteps, structure
 from gsa.training._schedules import schedule
 from gsa.training.adapter import (
     accumulated,
-    answer,
     data_of,
     ends_epoch,
     fuses,
     in_mid_epoch,
     keep_patience,
-    result_of,
     stay_stopped,
 )
 
@@ -58,10 +53,6 @@ class Classifier(lightning.LightningModule):
             own are taken, too (`gsa.training.schedule`).
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
         loss: what is minimised; plain cross-entropy when None.
-        recorded: whether training steps are recorded as a whole, as one CUDA graph (`RecordedSteps`).
-
-    Raises:
-        ValueError: recorded steps with mixup.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -79,18 +70,9 @@ class Classifier(lightning.LightningModule):
         scheduler: Callable[..., LRScheduler],
         config: dict[str, Any] | None = None,
         loss: TrainingLoss | None = None,
-        recorded: bool = False,
     ) -> None:
         super().__init__()
-        self.recorded = RecordedSteps() if recorded else None
-        # Of steps that are recorded: the batch at hand, what the network is, and what lies where every replay has it.
-        self._batch: Any = None
-        self._structure: Any = None
-        self._loss: Any = None
-        self._recorded: Any = None  # as `_seen`
         self.training_loss = loss or TrainingLoss(num_classes)
-        if recorded and self.training_loss.mixup:
-            raise ValueError("recorded steps cannot mix pictures, because mixup draws its share on the host")
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
         self.accuracy = nn.ModuleDict({f"{part}_": MeanOfPictures() for part in _PARTS})
@@ -118,42 +100,9 @@ class Classifier(lightning.LightningModule):
 
     def on_train_start(self) -> None:
         stay_stopped(self.trainer)
-        if self.recorded is not None:
-            self.recorded.end()  # of a training that has failed
-            check_recordable(self.trainer, self.trainer.optimizers[0], self)
-            if type(self).training_step is not Classifier.training_step:
-                raise ValueError(f"recorded steps are those of Classifier, but {type(self).__name__} has its own")
-
-    def on_train_epoch_start(self) -> None:
-        if self.recorded is not None:
-            self._structure = structure(self.network)
-
-    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        if self.recorded is not None:
-            self._batch = self.recorded.place(batch)
-
-    def optimizer_step(
-        self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Callable[[], Any] | None = None
-    ) -> None:
-        trainer, take = self.trainer, partial(super().optimizer_step, epoch, batch_idx, optimizer, optimizer_closure)
-        if self.recorded is None or trainer.accumulate_grad_batches != 1:  # as callbacks may have it for an epoch
-            take()
-            return
-        others = self._structure, trainer.gradient_clip_val, trainer.gradient_clip_algorithm
-        if self.recorded.take(take, self._batch, trainer.optimizers[0], *others):
-            self.part = "train"
-            if (loss := result_of(optimizer_closure)) is not None:  # this was the recording
-                self._loss = loss
-            answer(optimizer_closure, self._loss)
-            seen, right, count = self._recorded
-            self._note("train", seen.clone(), right.clone(), count)
-
-    def on_train_end(self) -> None:
-        if self.recorded is not None:
-            self.recorded.end()
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
-        return self._step("train", batch if self.recorded is None else self._batch)
+        return self._step("train", batch)
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
         self._step("val", batch, dataloader_idx)
@@ -204,11 +153,7 @@ class Classifier(lightning.LightningModule):
         else:
             logits = self(images)
             loss = F.cross_entropy(logits, labels)
-        seen = loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels)
-        if self.recorded is not None and self.recorded.is_recording:
-            self._recorded = seen
-        else:
-            self._note(part, *seen)
+        self._note(part, loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels))
         if f"{part}_" in self.auroc:
             auroc: Any = self.auroc[f"{part}_"]
             auroc.update(logits.float().softmax(-1)[:, 1], labels)

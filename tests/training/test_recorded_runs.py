@@ -10,7 +10,7 @@ from gsa.data import DigitsDataModule
 from gsa.data._pictures import NormalisedPictures
 from gsa.runner import ConfigError, build, train
 from gsa.saved import read_checkpoint
-from gsa.training import Classifier, NotFinite, TrainingLoss, check_recordable, constant
+from gsa.training import NotFinite, RecordedClassifier, TrainingLoss, check_recordable, constant
 from gsa.training._recorded_steps import RecordedSteps
 from tests.devices import DEVICES, on_gpu
 from tests.tape import same
@@ -68,7 +68,7 @@ class Twice(RecordedSteps):
 
 @pytest.mark.parametrize("planted", [Stale, Constant, Twice])
 def test_planted_replays_that_are_other_steps(small, tapes, monkeypatch, planted):
-    monkeypatch.setattr("gsa.training._classifier.RecordedSteps", planted)
+    monkeypatch.setattr("gsa.training._recorded_classifier.RecordedSteps", planted)
     plain, recorded = both(small, *OPTIMIZERS["muon"])
     with pytest.raises(AssertionError, match="Tensor-likes are not close"):
         same(*(run["network"].state_dict() for run in (recorded, plain)))
@@ -175,12 +175,12 @@ def test_what_a_replay_would_pass_over_is_refused(small, tapes, overrides, messa
         build(small("optimizer=adamw", "compile=graph", *overrides))
 
 
-class OwnStep(Classifier):
+class OwnStep(RecordedClassifier):
     def training_step(self, batch, index):
         return super().training_step(batch, index)
 
 
-class OwnHook(Classifier):
+class OwnHook(RecordedClassifier):
     def on_after_backward(self):
         pass
 
@@ -189,7 +189,7 @@ class OwnHook(Classifier):
 @pytest.mark.parametrize("kind, message", [(OwnStep, "OwnStep has its own"), (OwnHook, "OwnHook acts within every")])
 def test_classifiers_with_steps_of_their_own_are_refused(tapes, kind, message):
     network = nn.Sequential(nn.Flatten(), nn.Linear(144, 10))
-    module = kind(network, 10, torch.optim.Adam, constant, recorded=True)
+    module = kind(network, 10, torch.optim.Adam, constant)
     quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
     trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[], **quiet)
     with pytest.raises(ValueError, match=message):
@@ -206,4 +206,4 @@ def test_an_optimizer_that_is_not_fused_is_refused_before_the_first_step(tapes):
 
 def test_recorded_steps_mix_no_pictures():
     with pytest.raises(ValueError, match="mixup draws its share on the host"):
-        Classifier(nn.Identity(), 3, torch.optim.Adam, constant, loss=TrainingLoss(3, mixup=0.1), recorded=True)
+        RecordedClassifier(nn.Identity(), 3, torch.optim.Adam, constant, loss=TrainingLoss(3, mixup=0.1))
