@@ -8,8 +8,9 @@ from _training_step import NETWORKS
 from kernels import call_of, calls_of
 
 import gsa
+from gsa.ops._call import Call
 
-__all__ = ["occupancy"]
+__all__ = ["largest_call", "occupancy"]
 
 
 def occupancy(names: tuple[str, ...], device: str) -> Iterator[dict]:
@@ -19,14 +20,19 @@ def occupancy(names: tuple[str, ...], device: str) -> Iterator[dict]:
         major, minor = torch.cuda.get_device_capability(device)
         architecture = 10 * major + minor
     for name in names:
-        preset, changes, side, _ = NETWORKS[name]
-        channels = gsa.models.preset(preset).keywords["in_channels"]
-        calls = calls_of(gsa.create_model(preset, **changes), torch.rand(1, channels, side, side))
-        call = call_of(max(calls, key=_scores), 64)
+        call = largest_call(name, 64)
         for kernel in KERNELS:
             made = Listing(kernel, call, architecture)
             row = {"network": name, "kernel": kernel, "architecture": architecture, "registers": made.registers}
             yield row | {"spilled": made.spilled, "shared": made.shared, "warps": made.warps_at_once}
+
+
+def largest_call(name: str, batch: int) -> Call:
+    """Of the attention of a network, that of the most scores."""
+    preset, changes, side, _ = NETWORKS[name]
+    channels = gsa.models.preset(preset).keywords["in_channels"]
+    calls = calls_of(gsa.create_model(preset, **changes), torch.rand(1, channels, side, side))
+    return call_of(max(calls, key=_scores), batch)
 
 
 def _scores(shapes: tuple) -> int:

@@ -20,6 +20,7 @@ from tests.ops.cases import tensors  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import poses as poses_benchmark  # noqa: E402
 from _listing import KERNELS, Listing, compiled  # noqa: E402
 
 POSES = {
@@ -184,6 +185,15 @@ def test_kernels_of_four_poses_compile_for_every_gpu_without_spills(name, poses,
     listing = Listing(name, meta_call(poses, dtype, head_dim), architecture)
     assert listing.spilled <= few
     assert not reads_of_several_pixels(listing)
+
+
+def test_fewer_poses_together_leave_room_for_more_warps():
+    call = meta_call("regular", "fp32", 10)
+    before = Listing("spatial_backward", call).warps_at_once
+    with poses_benchmark.together(3):
+        assert backend.poses_together("spatial_backward", call) == 2
+        assert Listing("spatial_backward", call).warps_at_once > 1.5 * before
+    assert backend.poses_together("spatial_backward", call) == 4
 
 
 @pytest.mark.slow
