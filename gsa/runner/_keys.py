@@ -203,10 +203,6 @@ def _check_compilation(plain: dict[str, Any]) -> None:
             f"compile={mode} needs trainer.accumulate_grad_batches=1, but got {together}: CUDA graphs write the "
             "gradients of each batch over those of the last. compile=true accumulates"
         )
-    if mode == GRAPH and plain.get("mixup"):
-        raise ConfigError(
-            f"compile={mode} needs mixup=0, because shares are drawn by the host, but got {plain['mixup']}"
-        )
 
 
 def _check_finite(where: str, value: Any) -> None:

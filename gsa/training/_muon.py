@@ -11,12 +11,7 @@ from torch.optim.adamw import adamw
 
 from gsa.training._parameters import sort_parameters
 
-__all__ = ["BY_WHICH", "Muon", "leaves_steps_out", "muon"]
-
-BY_WHICH = (
-    "by an optimizer that leaves out by itself what is not finite: gsa.training.muon, or torch's Adam, AdamW or SGD, "
-    "fused"
-)
+__all__ = ["Muon", "leaves_steps_out", "muon"]
 
 
 def muon(

@@ -8,12 +8,16 @@ from torch.optim import Optimizer
 
 from gsa.training._finite_steps import FiniteSteps
 from gsa.training._fused import can_be_fused
-from gsa.training._muon import BY_WHICH, Muon
+from gsa.training._muon import Muon
 from gsa.training.adapter import accumulated, fuses, is_alone, looks_for_anomalies, scales_gradients
 
 __all__ = ["check_recordable"]
 
 _ON = ("cuda",)
+_BY_WHICH = (
+    "by an optimizer that leaves out by itself what is not finite: gsa.training.muon, or torch's Adam, AdamW or SGD, "
+    "fused"
+)
 _NO_FUSED = " (none is fused where it is told otherwise, nor in mixed precision with gradient_clip_val)"
 _WITHIN = ("on_before_zero_grad", "on_before_backward", "on_after_backward", "on_before_optimizer_step")
 
@@ -45,7 +49,7 @@ def check_recordable(
     if within or (module is not None and _acts(module, lightning.LightningModule)):
         raise ValueError(f"{rule}, but {type(within[0] if within else module).__name__} acts within every one")
     if not (isinstance(optimizer, Muon) or (fuses(trainer) and can_be_fused(optimizer))):
-        raise ValueError(f"{rule} {BY_WHICH}, but got {type(optimizer).__name__}{_NO_FUSED}")
+        raise ValueError(f"{rule} {_BY_WHICH}, but got {type(optimizer).__name__}{_NO_FUSED}")
 
 
 def _acts(owner: object, kind: type) -> bool:

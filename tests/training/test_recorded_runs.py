@@ -153,7 +153,7 @@ def with_callback(kind):
 
 @pytest.mark.parametrize("overrides, message", [
     ((), "on a CUDA device, but the trainer has one of type cpu"),
-    (("mixup=0.2",), "compile=graph needs mixup=0"),
+    (("mixup=0.2",), "recorded steps cannot mix pictures"),
     (("trainer.accumulate_grad_batches=2",), "compile=graph needs trainer.accumulate_grad_batches=1"),
 ])  # fmt: skip
 def test_what_cannot_be_recorded_is_refused_before_anything_is_read(small, overrides, message):

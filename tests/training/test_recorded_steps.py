@@ -125,12 +125,3 @@ def test_an_error_in_a_recording_says_what_it_was_about():
         steps.take(step, [], optimizer)
     assert "it may neither ask for numbers of the GPU nor copy any to it" in error.value.__notes__[0]
     assert type(optimizer.param_groups[0]["lr"]) is float and not steps.is_recording
-
-
-@pytest.mark.parametrize("make", [
-    lambda network: torch.optim.Adam(network.parameters(), foreach=True),
-    lambda network: torch.optim.NAdam(network.parameters()),
-])  # fmt: skip
-def test_an_optimizer_that_asks_the_host_is_refused(make):
-    with pytest.raises(ValueError, match="a step is recorded by an optimizer that leaves out by itself"):
-        steps_of(make, [5] * 4)
