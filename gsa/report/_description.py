@@ -1,5 +1,6 @@
 """What a run says of itself at its end: report.json, which text and pictures are made from."""
 
+import math
 import platform
 import resource
 import sys
@@ -99,8 +100,16 @@ def measured_group(network: nn.Module) -> Group:
 
 
 def write_report(report: dict[str, Any], folder: Path) -> None:
-    """report.json, whole or not at all; with "sha256" over what it says."""
-    write_whole(folder / "report.json", signed(report))
+    """report.json, whole or not at all; with "sha256" over what it says. What is not finite is null: JSON has no NaN."""
+    write_whole(folder / "report.json", signed(_finite(report)))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(of_name) for name, of_name in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_report(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from gsa.runner import train
 from gsa.runner._config_file import read_config, write_config
 from gsa.runner._resume import finished_report
 
-REPORT = {"val_accuracy": 0.5, "test_accuracy": None, "history": [{"loss": float("inf")}]}
+REPORT = {"val_accuracy": 0.5, "test_accuracy": None, "history": [{"loss": 0.5}]}
 
 
 @pytest.fixture
@@ -35,6 +35,17 @@ def test_what_is_written_is_what_is_read(folder, configure):
     config = configure("model=rotmnist_z2_sa", "ckpt_path=auto", "seed=7")
     assert read_config(folder / "config.yaml") == config == OmegaConf.load(folder / "config.yaml")
     assert finished_report(config) == REPORT
+
+
+def test_what_is_not_finite_is_null(tmp_path):
+    """Of other programs' parsers few read NaN."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    write_report(REPORT | {"history": [{"loss": float("nan")}, {"loss": float("inf")}]}, tmp_path)
+    values = json.loads((tmp_path / "report.json").read_text(), parse_constant=refuse)
+    assert values["history"] == [{"loss": None}, {"loss": None}] == read_report(tmp_path)["history"]
 
 
 @pytest.mark.parametrize("change, message", [
