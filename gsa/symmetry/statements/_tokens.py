@@ -1,14 +1,13 @@
 """Tokens in another order, P Z: what a transformer does forward and backward."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from gsa.symmetry._listening import heard
 from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import norm, relative_error, zero_beside
 from gsa.symmetry._orders import check_order
@@ -142,30 +141,19 @@ def linear_gradient_errors(linear: nn.Linear, x: Tensor, loss: Callable[[Tensor]
 
 def _passed(network: nn.Module, tokens: Tensor, back: Tensor, loss: Callable[[Tensor], Tensor]) -> _Pass:
     tokens = tokens.detach().requires_grad_()
-    with _kept(network, tokens.shape[:2]) as activations:
-        output = network(tokens * 1)[:, back]  # it may work in place
+    activations: dict[str, Tensor] = {}
+
+    def keep(name: str, output: Tensor) -> None:
+        if output.ndim == 3 and output.shape[:2] == tokens.shape[:2] and output.requires_grad:
+            activations[name] = output
+
+    with heard(network, keep):
+        output = network(tokens * 1)  # it may work in place
+    keep("output", output)
+    output = output[:, back]
     value = loss(output)
     weights = [p for p in network.parameters() if p.requires_grad]
     found = torch.autograd.grad(value, [tokens, *activations.values(), *weights], materialize_grads=True)
     count = 1 + len(activations)
     gradients = dict(zip(activations, found[1:count], strict=True))
     return _Pass(output.detach(), value.detach(), found[0], gradients, flat(found[count:]))
-
-
-@contextmanager
-def _kept(network: nn.Module, sizes: torch.Size) -> Iterator[dict[str, Tensor]]:
-    """While it runs, outputs of modules that are tokens are kept, by the module's name."""
-    outputs: dict[str, Tensor] = {}
-
-    def keeper(name: str) -> Callable[..., None]:
-        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
-            first = output[0] if isinstance(output, tuple) else output
-            if isinstance(first, Tensor) and first.ndim == 3 and first.shape[:2] == sizes and first.requires_grad:
-                outputs[name] = first
-
-        return keep
-
-    with ExitStack() as stack:
-        for name, module in network.named_modules():
-            stack.callback(module.register_forward_hook(keeper(name or "output")).remove)
-        yield outputs
