@@ -12,9 +12,10 @@ import numpy
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
-from torch.utils.data import Dataset, Subset
+from torch.utils.data import Dataset
 from torchvision.transforms.functional import pil_to_tensor
 
+from gsa.data._parts import rows_of
 from gsa.files import printable
 from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, passed_over, read_picture
 
@@ -90,15 +91,10 @@ class PictureFiles(Dataset):
 
 def digest_of(pictures: Any, root: Path) -> str:
     """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them."""
-    lines = (os.fsencode(f"{os.path.relpath(path, root)}\0{label}\n") for path, label in _files(pictures))
+    held, rows = rows_of(pictures)
+    files = (held.files[row] for row in rows)
+    lines = (os.fsencode(f"{os.path.relpath(path, root)}\0{label}\n") for path, label in files)
     return hashlib.sha256(b"".join(lines)).hexdigest()
-
-
-def _files(pictures: Any) -> Files:
-    if isinstance(pictures, Subset):
-        files = _files(pictures.dataset)
-        return [files[index] for index in pictures.indices]
-    return pictures.files
 
 
 def class_names(folder: Path) -> list[str]:

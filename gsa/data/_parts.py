@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.utils.data import Subset, TensorDataset
 
-__all__ = ["check_parts"]
+__all__ = ["check_parts", "rows_of"]
 
 
 def check_parts(name: str, parts: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> None:
@@ -35,12 +35,17 @@ def check_parts(name: str, parts: Mapping[str, Any], sizes: Mapping[str, int] | 
             raise ValueError(f"{name} has {len(shared)} pictures that are in {one} and in {other}")
 
 
-def _rows(dataset: Any) -> tuple[Hashable, Collection[int]]:
-    """What holds the pictures, and which rows of it are meant."""
+def rows_of(dataset: Any) -> tuple[Any, list[int]]:
+    """The data set that a `Subset`, perhaps of another one, is of, and which rows of it are meant."""
     rows: Collection[int] = range(len(dataset))
     while isinstance(dataset, Subset):
         rows, dataset = [dataset.indices[row] for row in rows], dataset.dataset
-    rows = [range(len(dataset))[row] for row in rows]  # from the end, where they are negative
+    return dataset, [range(len(dataset))[row] for row in rows]  # from the end, where they are negative
+
+
+def _rows(dataset: Any) -> tuple[Hashable, list[int]]:
+    """What holds the pictures, and which rows of it are meant."""
+    dataset, rows = rows_of(dataset)
     if not isinstance(dataset, TensorDataset):
         return id(dataset), rows
     pictures = dataset.tensors[0]

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 import numpy
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._described import DescribedData, Normalisation
 from gsa.data._order import EpochOrder
-from gsa.data._parts import check_parts
+from gsa.data._parts import check_parts, rows_of
 
 __all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
 
@@ -216,12 +216,11 @@ def _in_unit(pictures: Tensor) -> Tensor:
 
 def _labels(dataset: Any) -> list[int]:
     """The labels of a data set; pictures are read only where it does not keep them apart."""
-    if isinstance(dataset, Subset):
-        labels = _labels(dataset.dataset)
-        return [labels[index] for index in dataset.indices]
+    dataset, rows = rows_of(dataset)
     if isinstance(dataset, TensorDataset):
-        return dataset.tensors[1].tolist()
-    return getattr(dataset, "labels", None) or [int(dataset[index][1]) for index in range(len(dataset))]
+        return dataset.tensors[1][rows].tolist()
+    labels = getattr(dataset, "labels", None)
+    return [labels[row] if labels else int(dataset[row][1]) for row in rows]
 
 
 def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where: str) -> TensorDataset:
