@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
-from gsa.symmetry._measure import equivariance_error
+from gsa.symmetry._measure import equivariance_error, name_of
 
 __all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
 
@@ -78,8 +78,7 @@ def assert_equivariant(
     report = SymmetryReport(symmetry, exact, sampled, tolerance)
     if report.failures:
         names = ", ".join(symmetry.elements[g] for g in report.failures)
-        kind = type(module).__name__ if isinstance(module, torch.nn.Module) else getattr(module, "__name__", "function")
         still = [g for g in symmetry.exact if g not in symmetry.moving and errors[g] > tolerance]
         random = ", and has other outputs for the same input: is it random, or in train mode? Call eval()"
-        raise AssertionError(f"{kind} is not equivariant under {names}{random if still else ''}\n{report}")
+        raise AssertionError(f"{name_of(module)} is not equivariant under {names}{random if still else ''}\n{report}")
     return report

@@ -12,12 +12,13 @@ from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
+from gsa.symmetry._shifts import check_shift
 from gsa.symmetry._silence import refuse_silence, refuse_stillness
 
 __all__ = [
-    "check_shift",
     "equivariance_error",
     "evaluating",
+    "name_of",
     "permutation_error",
     "saying_dtype",
     "translation_error",
@@ -58,13 +59,13 @@ def equivariance_error(
         for element in range(len(symmetry.elements)):
             moved = symmetry.act(x, element)  # which refuses what cannot be moved, before the output is judged
             if not symmetry.judges(before, element, x.shape):
-                raise cannot_move(symmetry, _name(module), f"the shape {list(before.shape)}", x)
+                raise cannot_move(symmetry, name_of(module), f"the shape {list(before.shape)}", x)
             error = symmetry.error(run(moved), before, element, x.shape)
             assert error is not None  # as of the same shape before
             errors[element] = error
         if refuse_silent:
             refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
-            refuse_silence(run, x, before, errors.values(), _name(module))
+            refuse_silence(run, x, before, errors.values(), name_of(module))
         return errors
 
 
@@ -95,16 +96,11 @@ def translation_error(
     def shifted(t: Tensor) -> Tensor:
         return torch.roll(t, shift, (-2, -1))
 
-    refuse_stillness(x, [shifted(x)], f"a shift by {shift}")
-    with torch.no_grad(), evaluating(module):
-        run = _runner(module)
-        expected, moved = run(x), run(shifted(x))
-        refuse_silence(run, x, expected, [relative_error(moved, expected)], _name(module))
-    if expected.ndim == 2:
-        return relative_error(moved, expected)
-    _check_pixels(expected, x)
+    before, after = _before_and_after(module, x, shifted, f"a shift by {shift}")
+    if before.ndim == 2:
+        return relative_error(after, before)
     inside = (..., slice(margin, height - margin), slice(margin, width - margin))
-    return relative_error(moved[inside], shifted(expected)[inside], norm(expected[inside]))
+    return relative_error(after[inside], shifted(before)[inside], norm(before[inside]))
 
 
 def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation: Tensor) -> float:
@@ -124,25 +120,23 @@ def permutation_error(module: Callable[[Tensor], Tensor], x: Tensor, permutation
     def permuted(t: Tensor) -> Tensor:
         return t.flatten(-2)[..., permutation].view_as(t)
 
-    refuse_stillness(x, [permuted(x)], "the permutation")
+    before, after = _before_and_after(module, x, permuted, "the permutation")
+    return relative_error(after, before if before.ndim == 2 else permuted(before))
+
+
+def _before_and_after(
+    module: Callable[[Tensor], Tensor], x: Tensor, move: Callable[[Tensor], Tensor], name: str
+) -> tuple[Tensor, Tensor]:
+    """Φ(x) and Φ of x moved: [B, K], or maps of the pixels of x; refused where they say nothing."""
+    refuse_stillness(x, [move(x)], name)
     with torch.no_grad(), evaluating(module):
         run = _runner(module)
-        expected, moved = run(x), run(permuted(x))
-        refuse_silence(run, x, expected, [relative_error(moved, expected)], _name(module))
-    if expected.ndim == 2:
-        return relative_error(moved, expected)
-    _check_pixels(expected, x)
-    return relative_error(moved, permuted(expected))
-
-
-def check_shift(shift: tuple[int, int], x: Tensor) -> None:
-    """Refuse a shift that moves nothing.
-
-    Raises:
-        ValueError: it is nothing, or whole sides of the picture.
-    """
-    if all(step % side == 0 for step, side in zip(shift, x.shape[-2:], strict=True)):
-        raise ValueError(f"a shift by {shift} pixels moves nothing of a {x.shape[-2]}×{x.shape[-1]} picture")
+        before, after = run(x), run(move(x))
+        refuse_silence(run, x, before, [relative_error(after, before)], name_of(module))
+    if before.ndim != 2 and before.shape[-2:] != x.shape[-2:]:
+        height, width = x.shape[-2:]
+        raise ValueError(f"the output must keep the {height}×{width} pixels of the input, but is {list(before.shape)}")
+    return before, after
 
 
 def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -153,7 +147,7 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
             output = module(x.clone())
         if not isinstance(output, Tensor):
             raise ValueError(
-                f"{_name(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
+                f"{name_of(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
                 "that returns what is to be judged, such as lambda x: network(x)['out'], and call network.eval() before"
             )
         return output.clone() if output.is_floating_point() or output.is_complex() else output.double()
@@ -161,14 +155,9 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return run
 
 
-def _name(module: Callable) -> str:
+def name_of(module: Callable) -> str:
+    """What a module, or a function, is called in messages."""
     return type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
-
-
-def _check_pixels(output: Tensor, x: Tensor) -> None:
-    if output.shape[-2:] != x.shape[-2:]:
-        height, width = x.shape[-2:]
-        raise ValueError(f"the output must keep the {height}×{width} pixels of the input, but is {list(output.shape)}")
 
 
 @contextmanager
@@ -183,8 +172,8 @@ def saying_dtype(module: Callable, x: Tensor) -> Iterator[None]:
         if x.dtype == weights:
             raise
         raise ValueError(
-            f"the input must be of the dtype that {_name(module)} takes, such as the {weights} of its weights, but is "
-            f"{x.dtype}: {error}"
+            f"the input must be of the dtype that {name_of(module)} takes, such as the {weights} of its weights, but "
+            f"is {x.dtype}: {error}"
         ) from error
 
 

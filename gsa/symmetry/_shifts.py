@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from gsa.symmetry._action import Action, on_plane
-from gsa.symmetry._measure import check_shift
 
-__all__ = ["Shifts"]
+__all__ = ["Shifts", "check_shift"]
 
 
 class _Maps(NamedTuple):
@@ -86,3 +85,13 @@ class Shifts(Action):
         inside[edge : rows - edge, edge : columns - edge] = 1
         inside = inside * torch.roll(inside, cells, (0, 1))
         return _Maps(maps, back, cells, inside)
+
+
+def check_shift(shift: tuple[int, int], x: Tensor) -> None:
+    """Refuse a shift that moves nothing.
+
+    Raises:
+        ValueError: it is nothing, or whole sides of the picture.
+    """
+    if all(step % side == 0 for step, side in zip(shift, x.shape[-2:], strict=True)):
+        raise ValueError(f"a shift by {shift} pixels moves nothing of a {x.shape[-2]}×{x.shape[-1]} picture")
