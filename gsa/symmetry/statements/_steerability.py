@@ -1,6 +1,5 @@
 """Group self-attention is steerable by nature: encodings are evaluated at turned offsets, not interpolated."""
 
-import torch
 from torch import Tensor, nn
 
 from gsa import groups
@@ -8,7 +7,7 @@ from gsa.encodings import Encoding, Neighbourhood
 from gsa.groups import Group
 from gsa.symmetry._layers import layer_errors
 from gsa.symmetry._norm import relative_error
-from gsa.symmetry.statements._turned import check_kind, turned_by
+from gsa.symmetry.statements._turned import check_kind, encoded_ones, turned_by
 
 __all__ = ["drift_by_depth", "interpolation_errors", "steering_errors"]
 
@@ -95,9 +94,5 @@ def drift_by_depth(network: nn.Module, x: Tensor, group: Group | str, degrees: f
 
 def _seen(encoding: Encoding, neighbourhood: Neighbourhood, side: int) -> Tensor:
     """ρ_x as every pose sees it, [|H|, U, V, d]; queries of ones as it turns them, [|H|, side, side, d], if it does."""
-    heads = int(getattr(encoding, "num_heads", 1))
-    poses = 1 if encoding.lifting else encoding.group.order
-    with torch.no_grad():
-        ones = encoding.inverse_matrices.new_ones(1, heads, poses, side, side, encoding.key_dim)
-        encoded = encoding(ones, ones, ones, neighbourhood)
+    encoded = encoded_ones(encoding, neighbourhood, side)
     return encoded.query[0, :, 0] if encoding.makes_poses_heads else encoded.spatial

@@ -1,13 +1,14 @@
-"""A neighbourhood whose places are turned, and which encodings know its places."""
+"""A neighbourhood whose places are turned, and what encodings make of its places."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
-from gsa.encodings import Encoding, Neighbourhood
+from gsa.encodings import Encoded, Encoding, Neighbourhood
 
-__all__ = ["check_kind", "turned_by"]
+__all__ = ["check_kind", "encoded_ones", "turned_by"]
 
 
 def turned_by(neighbourhood: Neighbourhood, matrix: Tensor) -> Neighbourhood:
@@ -32,6 +33,15 @@ def check_kind(encoding: Encoding, *refused: str) -> None:
     """
     if encoding.name in refused:
         raise ValueError(f"expected an encoding that is not {' or '.join(refused)}, but got {encoding.name}")
+
+
+@torch.no_grad()
+def encoded_ones(encoding: Encoding, neighbourhood: Neighbourhood, side: int) -> Encoded:
+    """What an encoding makes of queries, keys and values of ones, on a map of side × side pixels."""
+    heads = int(getattr(encoding, "num_heads", 1))  # of those that are made for a number of heads
+    poses = 1 if encoding.lifting else encoding.group.order
+    ones = encoding.inverse_matrices.new_ones(1, heads, poses, side, side, encoding.key_dim)
+    return encoding(ones, ones, ones, neighbourhood)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from gsa.encodings import Encoding, Neighbourhood
-from gsa.symmetry.statements._turned import check_kind
+from gsa.symmetry.statements._turned import check_kind, encoded_ones
 
 __all__ = ["closest_encodings", "encoding_vectors"]
 
@@ -26,12 +26,9 @@ def encoding_vectors(encoding: Encoding, neighbourhood: Neighbourhood, side: int
     check_kind(encoding, "absolute", "rotary")
     if encoding.lifting:
         raise ValueError("expected an encoding of a group layer, but got one of a lifting layer, without key poses")
-    poses = encoding.group.order
-    with torch.no_grad():
-        empty = encoding.inverse_matrices.new_zeros(1, _heads(encoding), poses, side, side, encoding.key_dim)
-        encoded = encoding(empty, empty, empty, neighbourhood)
-        window = neighbourhood.mask(side, side, encoded.spatial.device)
-        return encoded.spatial[0][window][:, None] + encoded.pose[0]
+    encoded = encoded_ones(encoding, neighbourhood, side)
+    window = neighbourhood.mask(side, side, encoded.spatial.device)
+    return encoded.spatial[0][window][:, None] + encoded.pose[0]
 
 
 def closest_encodings(encoding: Encoding, neighbourhood: Neighbourhood, side: int = 1) -> float:
@@ -56,8 +53,3 @@ def closest_encodings(encoding: Encoding, neighbourhood: Neighbourhood, side: in
         raise ValueError("expected two elements (offset, pose) or more, but got a single one")
     length = vectors.square().sum(-1).mean().sqrt()
     return (torch.pdist(vectors).min() / length).item() if length else 0.0
-
-
-def _heads(encoding: Encoding) -> int:
-    """Of those encodings that are made for a number of heads."""
-    return int(getattr(encoding, "num_heads", 1))
