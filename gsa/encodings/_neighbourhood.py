@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gsa._checks import check_choice, is_count
+
 __all__ = ["Neighbourhood"]
 
 _WINDOWS = ("square", "disk")
@@ -29,13 +31,12 @@ class Neighbourhood:
 
     def __post_init__(self) -> None:
         size = self.size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1 or size % 2 == 0):
+        if size is not None and not (is_count(size) and size % 2):
             raise ValueError(
                 "neighbourhood must be an odd number of pixels (1, 3, 5, …), so that it has a centre, "
                 f"or None for global attention, but got {size!r}"
             )
-        if self.window not in _WINDOWS:
-            raise ValueError(f"window must be one of {_WINDOWS}, but got {self.window!r}")
+        check_choice(_WINDOWS, window=self.window)
 
     def extent(self, height: int, width: int) -> tuple[int, int]:
         """Sides (U, V) of the rectangle of offsets, rows first; global: every pixel sees every other."""

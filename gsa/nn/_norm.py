@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from gsa._checks import check_choice
+
 __all__ = ["ChannelNorm", "norm"]
 
 
@@ -37,6 +39,5 @@ def norm(kind: str, channels: int) -> nn.Module:
     Raises:
         ValueError: unknown kind.
     """
-    if kind not in _KINDS:
-        raise ValueError(f"norm must be one of {tuple(_KINDS)}, but got {kind!r}")
+    check_choice(tuple(_KINDS), norm=kind)
     return _KINDS[kind](channels)
