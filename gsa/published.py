@@ -85,13 +85,12 @@ def _read(path: Path) -> tuple[_State, Tensor | None]:
 
 
 def _check_group(path: str | os.PathLike, elements: Tensor | None, group: Group) -> None:
-    rotations, mirrored = group.name.removesuffix("M"), group.name.endswith("M")
-    if mirrored and rotations != "Z2":
+    if group.mirrored and group.rotations > 1:
         raise ValueError(
             f"the public code multiplies the rotations and mirrors of {group.name} otherwise than the group does, so "
             "that its weights mean nothing here; rotation groups and Z2M can be read"
         )
-    if elements is not None and tuple(elements.shape) != (group.order, 1 + mirrored):
+    if elements is not None and tuple(elements.shape) != (group.order, 1 + group.mirrored):
         raise ValueError(
             f"{path} is of a group of {len(elements)} elements {'with' if elements.shape[1] == 2 else 'without'} "
             f"mirrors, but the network is equivariant to {group.name}: name the file's with group="

@@ -94,10 +94,9 @@ def described(saved: Saved, digits: Sequence[str], steps: int, every: int = 1) -
     """
     own = saved.network.group
     layers = [layer for layer in saved.network.modules() if isinstance(layer, SelfAttention)]
-    turns = [torch.atan2(matrix[1, 0], matrix[0, 0]).rad2deg().item() for matrix in own.matrices if matrix.det() > 0]
     return {
-        "turns": sorted(round(turn % 360, 6) % 360 for turn in turns),
-        "mirrors": bool((own.matrices.det() < 0).any()),
+        "turns": [round(360 * turn / own.rotations, 6) for turn in range(own.rotations)],
+        "mirrors": own.mirrored,
         "keeps": all("poses" in layer.encoding.keeps for layer in layers),
         "every": every,
         "group": own.name,
