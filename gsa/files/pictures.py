@@ -96,7 +96,7 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Im
 def _check_file(path: Path) -> None:
     if not path.exists():
         raise ValueError("there is no such file")
-    if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+    if not path.is_file():  # reading a pipe would wait for ever
         raise ValueError("it is not a regular file")
     if not path.stat().st_size:
         raise ValueError("it is empty")
