@@ -17,6 +17,7 @@ __all__ = ["ImageFolderDataModule"]
 _PARTS = ("train", "val", "test")
 _LIKE_PARTS = {*_PARTS, "valid", "validation", "training", "testing"}
 _SHOWN = 20  # files of a message
+_ONE_FOLDER = "every class of every part must have a folder of its own"
 
 
 class ImageFolderDataModule(PictureDataModule):
@@ -97,7 +98,7 @@ class ImageFolderDataModule(PictureDataModule):
         classes = self.classes
         self._check_names(classes)
         if not self._in_parts:
-            self._check_places([self.root / name for name in classes])
+            _refuse_links([self.root / name for name in classes], _ONE_FOLDER)
             files = self._readable({"all": self._files(self.root, classes)})["all"]
             return self._dealt_out(
                 files, classes, {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
@@ -106,7 +107,7 @@ class ImageFolderDataModule(PictureDataModule):
         for part in named:
             if (found := self._classes(part)) != classes:
                 raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
-        self._check_places([self.root / part / name for part in named for name in classes])
+        _refuse_links([self.root / part / name for part in named for name in classes], _ONE_FOLDER)
         read = self._readable({part: self._files(self.root / part, classes) for part in named})
         parts: dict[str, LabelledPictures] = {
             part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
@@ -148,8 +149,8 @@ class ImageFolderDataModule(PictureDataModule):
 
     def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
         """The parts without files that cannot be read; one message for all of these."""
-        self._check_files(parts)
         paths = [path for files in parts.values() for path, _ in files.files]
+        _refuse_links(paths, "every picture must be a file of its own")
         reasons = unreadable_files(paths, self.image_size)
         if not reasons:
             return parts
@@ -176,16 +177,10 @@ class ImageFolderDataModule(PictureDataModule):
         if len(classes) < 2:
             raise ValueError(f"there must be folders of two classes at least, but {self.root} has {list(classes)}")
 
-    def _check_files(self, parts: dict[str, PictureFiles]) -> None:
-        """A file that is a link to another one, alike."""
-        found: dict[str, str] = {}
-        for path, _ in (file for files in parts.values() for file in files.files):
-            if (other := found.setdefault(os.path.realpath(path), path)) != path:
-                raise ValueError(f"every picture must be a file of its own, but {path} is {other}: take the link away")
 
-    def _check_places(self, folders: list[Path]) -> None:
-        """A folder that is a link to another one would put the same pictures into two parts or classes."""
-        found: dict[Path, Path] = {}
-        for folder in folders:
-            if (other := found.setdefault(folder.resolve(), folder)) != folder:
-                raise ValueError(f"every class of every part must have a folder of its own, but {folder} is {other}")
+def _refuse_links(places: Sequence[str | Path], rule: str) -> None:
+    """A file or folder that is a link to another one would put the same pictures into two parts or classes."""
+    found: dict[str, str | Path] = {}
+    for place in places:
+        if (other := found.setdefault(os.path.realpath(place), place)) != place:
+            raise ValueError(f"{rule}, but {place} is {other}: take the link away")
