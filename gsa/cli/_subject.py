@@ -24,15 +24,13 @@ def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | Non
     """The network, random pictures for it, and its own group."""
     generator = torch.Generator().manual_seed(0)
     if ":" in what and not Path(what).exists():
-        if size is None:
-            raise ValueError(f"the size of the pictures of {what} must be given, such as --input 3,64,64")
-        images = torch.rand(_PICTURES, *_numbers(size), generator=generator)
+        images = torch.rand(_PICTURES, *_given(what, size), generator=generator)
         return _imported(what), images, None
     if what in list_models() and what not in list_pretrained() and not Path(what).exists():
         torch.manual_seed(0)
         known = preset(what)
-        side = _SIDES[known.data]
-        numbers = _numbers(size) if size else [known.keywords["in_channels"], side, side]
+        is_known = size is None and known.data in _SIDES
+        numbers = [known.keywords["in_channels"], *2 * [_SIDES[known.data]]] if is_known else _given(what, size)
         network = create_model(what, in_channels=numbers[0]).eval()
         return network, torch.rand(_PICTURES, *numbers, generator=generator), network.group
     saved = read(what)
@@ -51,6 +49,13 @@ def of_tokens(what: str, size: str | None, axis: int) -> tuple[nn.Module, Tensor
         raise ValueError(f"the numbers that {what} takes must be given: --input {expected}")
     tokens = torch.randn(_PICTURES, *_numbers(size, expected, 2), generator=torch.Generator().manual_seed(0))
     return _imported(what), tokens if axis else tokens.transpose(0, 1)
+
+
+def _given(what: str, size: str | None) -> list[int]:
+    """Channels, height and width of pictures that nothing else tells."""
+    if size is None:
+        raise ValueError(f"the size of the pictures of {what} must be given, such as --input 3,64,64")
+    return _numbers(size)
 
 
 def _numbers(size: str, expected: str = "channels, height and width, such as 3,64,64", count: int = 3) -> list[int]:

@@ -1,13 +1,14 @@
 """gsa check: shifts, gradients and the picture; turns are in tests/symmetry/test_layers.py."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from PIL import Image
 from torch import nn
 
-from gsa import cli
+from gsa import cli, models
 from tests.symmetry.test_actions import perturbed_vit
 
 VIT = [f"{perturbed_vit.__module__}:{perturbed_vit.__name__}", "--input", "3,16,16"]
@@ -49,6 +50,13 @@ def test_gradients_are_checked_and_drawn(capsys, tmp_path):
 def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
     assert cli.main(["check", *VIT, *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_size_of_pictures_of_other_data_is_asked_for(monkeypatch, capsys):
+    monkeypatch.setitem(models.PRESETS, "mine", replace(models.preset("digits_r4_sa"), data="mine"))
+    assert cli.main(["check", "mine"]) == 2
+    assert "the size of the pictures of mine must be given, such as --input 3,64,64" in capsys.readouterr().err
+    assert cli.main(["check", "mine", "--input", "1,12,12"]) == 0
 
 
 @pytest.mark.parametrize("subject, message", [
