@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.files import one_line
-from gsa.runner._folder import Busy, held, refuse_unwritable
+from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._libraries import settle
@@ -106,13 +106,13 @@ class RefuseBadConfig(Callback):
             with held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
                 if finished_report(config) is None:
                     _built[str(self.folder)] = build(config)
-            refuse_unwritable(self.folder)
+            refuse_unwritable_folder(self.folder)
         except ConfigError as error:
             _refuse(str(error))
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
-            refuse_unwritable(Path(config.hydra.sweep.dir))
+            refuse_unwritable_folder(Path(config.hydra.sweep.dir))
             _refuse_moving(config.hydra.job.chdir)
             _refuse_unnoted(config)
             _refuse_second_search(config)

@@ -12,7 +12,7 @@ from typing import IO
 from gsa.files import remove_leftovers
 from gsa.runner._schema import ConfigError
 
-__all__ = ["Busy", "held", "refuse_unwritable"]
+__all__ = ["Busy", "held", "refuse_unwritable_folder"]
 
 _held: dict[Path, IO] = {}  # by this process
 
@@ -45,7 +45,7 @@ def held(folder: Path) -> Iterator[None]:
             del _held[folder]
 
 
-def refuse_unwritable(folder: Path) -> None:
+def refuse_unwritable_folder(folder: Path) -> None:
     """Look whether a run can write into its folder, before anything is written.
 
     Raises:

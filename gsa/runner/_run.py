@@ -24,7 +24,7 @@ from gsa.report import (
 from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
 from gsa.runner._estimate import estimated
-from gsa.runner._folder import held, refuse_unwritable
+from gsa.runner._folder import held, refuse_unwritable_folder
 from gsa.runner._keys import GRAPH, flat
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._memory import explaining_memory
@@ -74,7 +74,7 @@ def _train(run: Run) -> Results:
     """`train`, of a run that can be run."""
     with run.listener.listening():
         _read_inputs(run)
-        refuse_unwritable(run.folder)
+        refuse_unwritable_folder(run.folder)
         is_new = not run.folder.exists()
         run.folder.mkdir(parents=True, exist_ok=True)
         with held(run.folder) if is_first_rank() else nullcontext():
