@@ -2,8 +2,6 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from gsa.report import WandbSections
 from gsa.runner._instances import make
 from gsa.runner._keys import GRAPH, refuse_bad_keys
 from gsa.runner._older import as_meant
+from gsa.runner._quiet import at_levels
 from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
@@ -45,6 +44,7 @@ from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
+# What Lightning says of devices, and attention of its backend, the run says itself.
 _SILENT = {"lightning.pytorch": logging.ERROR, "gsa.ops": logging.WARNING}
 
 
@@ -96,7 +96,7 @@ def build(config: DictConfig) -> Run:
     if config.ckpt_path == "auto":
         config.ckpt_path = where_it_stands(Path(config.output_dir), config)
     lightning.seed_everything(config.seed, verbose=False)
-    with _silence():
+    with at_levels(_SILENT):
         try:
             run = _make_all(config)
             check_processes(run.trainer, run.data.batch_size if run.data.for_several_processes else None, draws_seed)
@@ -208,17 +208,3 @@ def _try(run: Run) -> None:
             f"a network must return logits [B, {run.data.num_classes}], one for every class of the data, but of one "
             f"picture {type(run.network).__name__} returns {found}"
         )
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """What Lightning says of devices, and attention of its backend, the run says itself."""
-    logs = {logging.getLogger(name): level for name, level in _SILENT.items()}
-    before = {log: log.level for log in logs}
-    for log, level in logs.items():
-        log.setLevel(level)
-    try:
-        yield
-    finally:
-        for log, level in before.items():
-            log.setLevel(level)

@@ -18,7 +18,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -29,10 +28,13 @@ from torch.distributed import TCPStore
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, RunProcsResult, start_processes
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
+from gsa.runner._quiet import at_levels
 from gsa.training import SaveOnSignal, Stopped
 
 __all__ = ["RankFailed", "launch"]
 
+# The library says of every process that it ends it; `RankFailed` says why.
+_SILENT = {"torch.distributed.elastic.multiprocessing": logging.CRITICAL}
 GRACE = 10  # seconds for a process to end by itself when another one has failed
 
 
@@ -57,7 +59,7 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
     listener = SaveOnSignal(str(folder / "checkpoints"), resumed)
     listener.waits = True
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # where the processes meet
-    with listener.listening(), _silence(), TemporaryDirectory() as errors:
+    with listener.listening(), at_levels(_SILENT), TemporaryDirectory() as errors:
         processes = _start(folder, world, store.port, errors)
         try:
             result = _wait(processes, listener)
@@ -141,15 +143,3 @@ def _explain(failures: dict[int, ProcessFailure], folder: Path) -> str:
         lines.append(error["extraInfo"]["py_callstack"].rstrip())
     lines += [f"then rank {other}: {_reason(failure)}" for other, failure in others]
     return "\n".join([*lines, f"what the ranks other than 0 have printed: {folder}/rank_<n>.log"])
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """The library says of every process that it ends it; `RankFailed` says why."""
-    log = logging.getLogger("torch.distributed.elastic.multiprocessing")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)

@@ -1,11 +1,11 @@
-"""Warnings of libraries that a user can do nothing about."""
+"""Warnings of libraries that a user can do nothing about, and logs that say no more than is asked."""
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["quiet"]
+__all__ = ["at_levels", "quiet"]
 
 _KNOWN = (
     "The '.*_dataloader' does not have many workers",  # a choice: see num_workers
@@ -37,6 +37,20 @@ def quiet() -> Iterator[None]:
         for log in logs:
             log.removeFilter(tips)
         own.handlers = handlers
+
+
+@contextmanager
+def at_levels(levels: Mapping[str, int]) -> Iterator[None]:
+    """Logs by name at other levels, while inside."""
+    logs = [logging.getLogger(name) for name in levels]
+    before = [log.level for log in logs]
+    for log, level in zip(logs, levels.values(), strict=True):
+        log.setLevel(level)
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
 
 
 class _Tips(logging.Filter):
