@@ -34,7 +34,7 @@ class DescribedData(lightning.LightningDataModule):
     parts: Mapping[str, Any]
 
     def batches_per_epoch(self) -> int:
-        """Training batches of an epoch, as far as the trainer does not limit them."""
+        """Training batches of an epoch, as many as the trainer takes; all of them where there is none."""
         batches = self._batches()
         limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)

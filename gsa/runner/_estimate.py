@@ -77,7 +77,7 @@ def estimated(run: Run) -> Estimate | None:
         of_picture = _timed(lambda: validate(few), device) / few
         if of_picture * many < _SECONDS:
             of_picture = _timed(lambda: validate(many), device) / many
-    steps = _limited(run.data.batches_per_epoch(), trainer.limit_train_batches)
+    steps = _limited(len(run.data.train_dataloader()), trainer.limit_train_batches)
     batches = _limited(len(run.data.parts["val"]) / many, trainer.limit_val_batches)
     of_epoch = steps * seconds + batches * many * of_picture
     return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device), reading / seconds, launching)
