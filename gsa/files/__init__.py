@@ -4,7 +4,7 @@ Pictures are read by `gsa.files.pictures`, which needs Pillow.
 """
 
 from gsa.files._signed_json import read_signed, signed
-from gsa.files._text import one_line, printable, short_label
+from gsa.files._text import one_line, printable
 from gsa.files._whole import refuse_unwritable, remove_leftovers, write_whole
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "read_signed",
     "refuse_unwritable",
     "remove_leftovers",
-    "short_label",
     "signed",
     "write_whole",
 ]

@@ -1,21 +1,13 @@
 """Text from elsewhere, shown so that it moves no cursor and fills no screen."""
 
-__all__ = ["one_line", "printable", "short_label"]
+__all__ = ["one_line", "printable"]
 
 _LONGEST = 300
-_WIDEST = 20  # letters of a label
 
 
 def printable(text: str) -> str:
     """The text, with characters that cannot be printed written as escapes, such as \\x1b."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def short_label(name: object) -> str:
-    """A printable name for matplotlib, which takes what is between two $ for a formula: of long ones both ends."""
-    text = printable(str(name))
-    half = _WIDEST // 2
-    return (text if len(text) <= _WIDEST else f"{text[:half]}…{text[1 - half :]}").replace("$", r"\$")
 
 
 def one_line(error: BaseException) -> str:

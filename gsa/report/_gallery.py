@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gsa import viz
-from gsa.files import short_label
+from gsa.files import printable
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
 from gsa.report._description import measured_group
@@ -21,6 +21,7 @@ __all__ = ["GALLERY", "draw_gallery"]
 
 GALLERY = ("learning", "confusion", "mistakes", "angles", "attention", "orbit", "encodings", "heads", "symmetry")
 
+_WIDEST = 20  # letters of a label
 _TURNED = 64  # pictures, to every angle
 _LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
 
@@ -93,6 +94,13 @@ def directions(encoding: Any) -> Tensor:
     """The preferred direction among rotations, [E, 2]; that among two has no sine, and there is none among one."""
     among_rotations = encoding.preference.detach()[:, : min(encoding.group.rotations - 1, 2)]
     return F.pad(among_rotations, (0, among_rotations.shape[1] % 2))
+
+
+def short_label(name: object) -> str:
+    """A printable name for matplotlib, which takes what is between two $ for a formula: of long ones both ends."""
+    text = printable(str(name))
+    half = _WIDEST // 2
+    return (text if len(text) <= _WIDEST else f"{text[:half]}…{text[1 - half :]}").replace("$", r"\$")
 
 
 @torch.no_grad()

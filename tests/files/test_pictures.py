@@ -12,7 +12,7 @@ from torchvision.transforms import functional as F
 
 from gsa import cli
 from gsa.data import ImageFolderDataModule
-from gsa.files import printable, short_label
+from gsa.files import printable
 from gsa.files.pictures import ENDINGS, FORMATS, has_pages, read_picture
 from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
@@ -183,16 +183,6 @@ def test_control_characters_in_names_are_shown_as_escapes(tmp_path, monkeypatch,
 
 def test_printable_text_stays():
     assert printable("Zürich 日本 – 5 %") == "Zürich 日本 – 5 %" and printable("\udc80\x9b") == r"\udc80\x9b"
-
-
-@pytest.mark.parametrize("name, label", [
-    ("cat", "cat"), ("$5 & $10", r"\$5 & \$10"), ("new\nline", r"new\nline"), ("a\udce9", r"a\udce9"), (7, "7"),
-    ("a" * 10 + "b" * 10, "a" * 10 + "b" * 10), ("a" * 10 + "b" * 90 + "c" * 9, "a" * 10 + "…" + "c" * 9),
-    ("$" * 30, r"\$" * 10 + "…" + r"\$" * 9),
-])  # fmt: skip
-def test_labels_are_short_and_no_formulas(name, label):
-    """Planted: a name that fits, to the letter."""
-    assert short_label(name) == label
 
 
 def tiff(numbers, bits, sample_format, photometric, data):

@@ -8,7 +8,7 @@ import torch
 from gsa import viz
 from gsa.data import DigitsDataModule
 from gsa.nn import GroupSelfAttention, LiftingSelfAttention
-from gsa.report._gallery import _LARGEST_MAP, bytes_of_maps, directions, draw_gallery
+from gsa.report._gallery import _LARGEST_MAP, bytes_of_maps, directions, draw_gallery, short_label
 from gsa.runner import train
 
 OF_THE_GROUP = ("report=true", "model=digits_r4_sa", "trainer.max_epochs=1")
@@ -79,3 +79,13 @@ def test_what_is_measured_is_what_is_made():
     layer = LiftingSelfAttention("R4", 1, 4, num_heads=2, neighbourhood=None)
     maps = layer.attention(torch.rand(1, 1, 6, 5))
     assert maps.numel() * maps.element_size() == bytes_of_maps(layer, 6, 5)
+
+
+@pytest.mark.parametrize("name, label", [
+    ("cat", "cat"), ("$5 & $10", r"\$5 & \$10"), ("new\nline", r"new\nline"), ("a\udce9", r"a\udce9"), (7, "7"),
+    ("a" * 10 + "b" * 10, "a" * 10 + "b" * 10), ("a" * 10 + "b" * 90 + "c" * 9, "a" * 10 + "…" + "c" * 9),
+    ("$" * 30, r"\$" * 10 + "…" + r"\$" * 9),
+])  # fmt: skip
+def test_labels_are_short_and_no_formulas(name, label):
+    """Planted: a name that fits, to the letter."""
+    assert short_label(name) == label
