@@ -45,6 +45,9 @@ class DigitsDataModule(PictureDataModule):
         size: side of the pictures in pixels.
         split_seed: of the split and the angles; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
+
+    Raises:
+        ValueError: pictures smaller than the digits.
     """
 
     name = "digits"

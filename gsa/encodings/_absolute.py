@@ -21,6 +21,9 @@ class AbsoluteEncoding(Encoding):
         learned: (channels, H, W) of a learned table p, for maps of exactly this size; None takes sines and
             cosines of the row and the column, with wavelengths from 2π up to less than 2π·10⁴ pixels, the more
             channels the nearer (Vaswani et al. 2017), for maps of any size.
+
+    Raises:
+        ValueError: when it is given features of another size than it was learned for.
     """
 
     name = "absolute"

@@ -19,8 +19,12 @@ class FourierEncoding(AdditiveEncoding):
         group: acts on the offsets; or its name.
         head_dim: d.
         lifting: whether it is made for a lifting layer.
-        frequencies: number F of rows of Ω, drawn from a normal distribution of standard deviation `bandwidth`
-            (radians over one neighbourhood radius).
+        frequencies: number F of rows of Ω.
+        bandwidth: standard deviation of the normal distribution that they are drawn from, in radians over one
+            neighbourhood radius.
+
+    Raises:
+        ValueError: a number of frequencies that is not positive.
     """
 
     name = "fourier"

@@ -27,6 +27,9 @@ class FunctionalEncoding(AdditiveEncoding):
         head_dim: d, at least 3 (2 in a lifting layer).
         lifting: whether it is made for a lifting layer.
         hidden: width of the two networks.
+
+    Raises:
+        ValueError: a head_dim that is too small, or a width that is not positive.
     """
 
     name = "functional"

@@ -40,6 +40,9 @@ class QuadraticEncoding(Encoding):
         offset: Δ, [E, 2], in pixels, x right and y up.
         raw_sharpness: a, [E].
         preference: c, [E, n].
+
+    Raises:
+        ValueError: no head, or a sharpness outside (0, 100].
     """
 
     name = "quadratic"

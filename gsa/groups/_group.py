@@ -24,12 +24,20 @@ class Group:
     Element s·n + r is R(2πr/n)·Mˢ; element 0 is the identity; rotations are counter-clockwise, x points right
     and y up. A group holds no translations: those act on every layer through relative positions alone.
 
+    Args:
+        rotations: n, 1 or more.
+        mirrored: whether M is in it.
+
     Attributes:
         name: the field's name for it, such as "R4" or "R8M".
+        rotations, mirrored: as given.
         order: |H|.
         matrices: float64 [|H|, 2, 2], acting on (x, y); entries of quarter turns are exactly 0 and ±1.
         product: int64 [|H|, |H|], `product[g, h]` is the index of g·h.
         inverse: int64 [|H|], `inverse[g]` is the index of g⁻¹.
+
+    Raises:
+        ValueError: a number of rotations that is not positive.
     """
 
     def __init__(self, rotations: int, mirrored: bool) -> None:

@@ -32,6 +32,9 @@ class Network(nn.Module):
 
     Shapes:
         [B, C, H, W] → [B, num_classes], or [B, num_features] without a head
+
+    Raises:
+        ValueError: an argument out of its range.
     """
 
     training_only: ClassVar[tuple[str, ...]] = ()

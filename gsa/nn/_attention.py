@@ -42,6 +42,12 @@ class SelfAttention(nn.Module):
     Attributes:
         padding: zeros put around the features at every border, as many as the windows of the result reach beyond.
         query_scale: factor on the queries with content; √(d/C) makes the scores those of the public code.
+
+    Shapes:
+        [B, C, H, W] when lifting, else [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
+
+    Raises:
+        ValueError: an argument or a shape out of its range; an encoding that cannot serve the group, form or heads.
     """
 
     query_scale: float = 1.0

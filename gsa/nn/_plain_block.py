@@ -31,6 +31,9 @@ class PlainBlock(nn.Module):
 
     Shapes:
         [B, C, |H|, H, W] → [B, C′, |H|, H − 2·crop, W − 2·crop]
+
+    Raises:
+        ValueError: an argument or a shape out of its range.
     """
 
     __call__: Callable[..., Tensor]

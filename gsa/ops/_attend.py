@@ -88,6 +88,9 @@ def attention_weights(
     Returns:
         [B, heads, P, H, W, U, V]; every map [U, V] sums to 1 and is 0 outside the window and the picture, of which
         zeros put around it are part. U and V are at most 2H − 1 and 2W − 1.
+
+    Raises:
+        ValueError: as of `attend`.
     """
     seed = _draw_seed(query.device, 0.0)
     call = _ready(Call(query, key, key, spatial, pose, window, seed, is_regular(form), 0.0))

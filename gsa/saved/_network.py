@@ -37,7 +37,11 @@ def load(path: str | os.PathLike[str]) -> Network:
 
 
 def read(path: str | os.PathLike[str]) -> Saved:
-    """`load`, with what is known of the network besides."""
+    """`load`, with what is known of the network besides.
+
+    Raises:
+        FileNotFoundError, ValueError: as of `load`.
+    """
     path = Path(path)
     if not path.exists() and len(path.parts) == 1 and not path.suffix:
         path = _of_name(str(path))

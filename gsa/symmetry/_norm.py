@@ -9,7 +9,11 @@ __all__ = ["norm", "relative_error", "zero_beside"]
 
 
 def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
-    """‖actual − expected‖ / scale, in float64; the scale is ‖expected‖ unless another is given."""
+    """‖actual − expected‖ / scale, in float64; the scale is ‖expected‖ unless another is given.
+
+    Raises:
+        ValueError: tensors of different shapes.
+    """
     if actual.shape != expected.shape:
         raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
     scale = norm(expected) if scale is None else scale.double()
