@@ -8,7 +8,8 @@ from torch import Tensor
 
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
-from gsa.symmetry._measure import equivariance_error, name_of
+from gsa.symmetry._evaluating import name_of
+from gsa.symmetry._measure import equivariance_error
 
 __all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from gsa._compiled import original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._layers import outputs_of
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import norm, relative_error, zero_beside
 
 __all__ = ["THE_INPUT", "gradient_errors"]

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from gsa._compiled import as_written, original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
+from gsa.symmetry._evaluating import evaluating, saying_dtype
 from gsa.symmetry._listening import heard, tensor_of
-from gsa.symmetry._measure import evaluating, saying_dtype
 from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
 
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.nn import SelfAttention
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import relative_error
 from gsa.symmetry._orders import check_order
 

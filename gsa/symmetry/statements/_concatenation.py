@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gsa.nn import SelfAttention
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._turned import check_kind, turned_by
 

@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._gradients import Optimizer, flat
 from gsa.symmetry.statements._hidden_units import linears

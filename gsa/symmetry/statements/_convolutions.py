@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.nn import GroupConvolution, GroupSelfAttention, LiftingConvolution, LiftingSelfAttention
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import relative_error
 
 __all__ = ["as_self_attention", "expression_error", "pose_dependence"]

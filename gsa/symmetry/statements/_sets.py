@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import relative_error
 from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat

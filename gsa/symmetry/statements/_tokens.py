@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._listening import heard
-from gsa.symmetry._measure import evaluating
 from gsa.symmetry._norm import norm, relative_error, zero_beside
 from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat

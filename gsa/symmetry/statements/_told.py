@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import relative_error
 
 __all__ = ["told_elements"]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.symmetry._measure import evaluating
+from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry._norm import zero_beside
 
 __all__ = ["fit_labels", "orbit_gap"]

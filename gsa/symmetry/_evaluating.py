@@ -1,0 +1,82 @@
+"""How a map is run to be judged: in eval mode, in full precision, and by its name where it fails."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["evaluating", "name_of", "saying_dtype"]
+
+
+def name_of(module: Callable) -> str:
+    """What a module, or a function, is called in messages."""
+    return type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
+
+
+@contextmanager
+def saying_dtype(module: Callable, x: Tensor) -> Iterator[None]:
+    """What fails inside where an input is not of the dtype of a module's weights is said in words, a ValueError."""
+    try:
+        yield
+    except RuntimeError as error:
+        owner = _owner(module)
+        parameters = owner.parameters() if owner is not None else ()
+        weights = next((p.dtype for p in parameters if p.is_floating_point()), x.dtype)
+        if x.dtype == weights:
+            raise
+        raise ValueError(
+            f"the input must be of the dtype that {name_of(module)} takes, such as the {weights} of its weights, but "
+            f"is {x.dtype}: {error}"
+        ) from error
+
+
+@contextmanager
+def evaluating(module: Callable) -> Iterator[None]:
+    """Eval mode inside, and float32 not rounded by GPUs; every submodule's own mode is put back afterwards."""
+    owner = _owner(module)
+    training = [m for m in owner.modules() if m.training] if owner is not None else []
+    try:
+        for m in training:
+            m.training = False
+        with _unrounded():
+            yield
+    finally:
+        for m in training:
+            m.training = True
+
+
+@contextmanager
+def _unrounded() -> Iterator[None]:
+    """No TF32, whose 10 bits are no module's own error; torch refuses to read its older settings where newer differ."""
+    backends: Any = torch.backends
+    newer = backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul
+    precisions = [setting.fp32_precision for setting in newer]
+    products = rounds = None
+    with suppress(RuntimeError):
+        products = torch.get_float32_matmul_precision()
+    with suppress(RuntimeError):
+        rounds = backends.cudnn.allow_tf32
+    try:
+        torch.set_float32_matmul_precision("highest")
+        backends.cudnn.allow_tf32 = False
+        for setting in newer:
+            setting.fp32_precision = "ieee"
+        yield
+    finally:
+        if products is not None:
+            torch.set_float32_matmul_precision(products)
+        if rounds is not None:
+            backends.cudnn.allow_tf32 = rounds
+        for setting, precision in zip(newer, precisions, strict=True):
+            setting.fp32_precision = precision
+
+
+def _owner(module: Callable) -> nn.Module | None:
+    """The module itself, or that of a method or of a partial call."""
+    if isinstance(module, partial):
+        return _owner(module.func)
+    module = getattr(module, "__self__", module)
+    return module if isinstance(module, nn.Module) else None
