@@ -1,9 +1,10 @@
 """Equivariant layers, one a file."""
 
 from gsa.nn._attention import SelfAttention
-from gsa.nn._attentive_convolution import AttentiveConvolution, FeatureAttention
+from gsa.nn._attentive_convolution import AttentiveConvolution
 from gsa.nn._block import AttentionBlock
 from gsa.nn._border import crop_border
+from gsa.nn._feature_attention import FeatureAttention
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention
