@@ -1,13 +1,11 @@
-"""What a run asks of data, whoever has written them: numbers, names, and how their pictures are normalised."""
+"""What a run asks of data, whoever has written them: numbers, names, and its place in them after a stop."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lightning
-import torch
-from torch import Tensor
 
-__all__ = ["DescribedData", "Normalisation"]
+__all__ = ["DescribedData"]
 
 
 class DescribedData(lightning.LightningDataModule):
@@ -79,23 +77,3 @@ class DescribedData(lightning.LightningDataModule):
     def _batches(self) -> int:
         """Training batches of an epoch, all of them."""
         raise NotImplementedError
-
-
-class Normalisation:
-    """(x − mean) / std by channel.
-
-    Args:
-        mean, std: a number for each channel.
-    """
-
-    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        self.mean = torch.as_tensor(mean, dtype=torch.float32).view(-1, 1, 1)
-        self.std = torch.as_tensor(std, dtype=torch.float32).view(-1, 1, 1)
-
-    def normalise(self, pictures: Tensor) -> Tensor:
-        """What networks are given: [..., C, H, W] in [0, 1] → the same, less the mean, over the deviation."""
-        return (pictures - self.mean) / self.std
-
-    def as_read(self, pictures: Tensor) -> Tensor:
-        """The opposite of `normalise`."""
-        return pictures * self.std + self.mean

@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from gsa.data._described import DescribedData, Normalisation
+from gsa.data._described import DescribedData
+from gsa.data._normalisation import Normalisation
 
 __all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
-from gsa.data._described import DescribedData, Normalisation
+from gsa.data._described import DescribedData
+from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder
 from gsa.data._parts import check_parts, rows_of
 
