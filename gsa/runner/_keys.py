@@ -12,7 +12,7 @@ from gsa.runner._limits import LIMITS
 from gsa.runner._schema import ConfigError, RunConfig
 from gsa.runner._signatures import signature
 
-__all__ = ["GRAPH", "GRAPH_MODES", "every_key", "flat", "refuse_bad_keys"]
+__all__ = ["GRAPH", "GRAPH_MODES", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 GRAPH = "graph"  # the whole step as one, and nothing is compiled
@@ -58,24 +58,6 @@ def refuse_bad_keys(config: DictConfig) -> None:
                 _check_node(f"{key}.{name}", node, needs_target=True)
         else:
             _check_node(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
-
-
-def flat(node: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested values under dotted keys."""
-    if not isinstance(node, dict) or not node:
-        return {prefix: node}
-    parts = (flat(value, f"{prefix}.{key}" if prefix else str(key)) for key, value in node.items())
-    return {name: value for part in parts for name, value in part.items()}
-
-
-def every_key(node: dict[str, Any], prefix: str = "") -> list[str]:
-    """Dotted keys of nested values, of groups and of what is in them."""
-    keys = []
-    for key, value in node.items():
-        keys.append(prefix + key)
-        if isinstance(value, dict):
-            keys += every_key(value, f"{prefix}{key}.")
-    return keys
 
 
 def _check_top(plain: dict[str, Any]) -> None:

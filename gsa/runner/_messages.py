@@ -19,7 +19,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from gsa._extras import not_installed
 from gsa._nearest import nearest
-from gsa.runner._keys import every_key, flat
+from gsa.runner._dotted import every_key, flat
 from gsa.runner._signatures import signature
 
 __all__ = ["explained", "override", "told"]

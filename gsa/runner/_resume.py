@@ -12,9 +12,9 @@ from yaml import YAMLError
 
 from gsa.report import read_report
 from gsa.runner._config_file import read_config
-from gsa.runner._keys import flat
+from gsa.runner._dotted import flat, is_below
 from gsa.runner._older import as_meant, network_as_meant
-from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_PLACE, differing_keys, is_below
+from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_PLACE, differing_keys
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
 

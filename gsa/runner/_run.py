@@ -23,9 +23,10 @@ from gsa.report import (
 )
 from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
+from gsa.runner._dotted import flat
 from gsa.runner._estimate import estimated
 from gsa.runner._folder import held, refuse_unwritable_folder
-from gsa.runner._keys import GRAPH, flat
+from gsa.runner._keys import GRAPH
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch

@@ -1,11 +1,10 @@
 """Which keys of a configuration make it another run."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from gsa.runner._keys import flat
+from gsa.runner._dotted import flat
 
-__all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "differing_keys", "is_below"]
+__all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "differing_keys"]
 
 # Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
 OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size")
@@ -35,8 +34,3 @@ def differing_keys(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
     """Dotted keys whose values are not the same, or that only one has."""
     there, here = flat(there), flat(here)
     return sorted(key for key in there | here if there.get(key, ...) != here.get(key, ...))
-
-
-def is_below(key: str, parts: Sequence[str]) -> bool:
-    """Whether a dotted key is one of these, or stands below one."""
-    return any(key == part or key.startswith(f"{part}.") for part in parts)

@@ -17,8 +17,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._config_file import read_config
-from gsa.runner._keys import flat
-from gsa.runner._same_run import OF_THE_PLACE, is_below
+from gsa.runner._dotted import flat, is_below
+from gsa.runner._same_run import OF_THE_PLACE
 
 __all__ = ["complete_wandb", "keep_wandb_ids", "wandb_is_out_of_reach"]
 
