@@ -14,7 +14,7 @@ from gsa.explore import page
 from gsa.files import refuse_unwritable, write_whole
 from gsa.groups import Group, group
 from gsa.saved import read
-from gsa.symmetry import LayerReport
+from gsa.symmetry import LayerReport, measured_group
 
 __all__ = ["run"]
 
@@ -66,7 +66,7 @@ def _subjects(options: Namespace) -> dict[str, _Subject]:
     found = {}
     for what in options.model:
         network, images, own = subject(what, options.input)
-        found[what] = network, images, named or (own if own is not None and own.order > 1 else group("R4"))
+        found[what] = network, images, named or measured_group(own)
     return found
 
 

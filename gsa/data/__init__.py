@@ -5,7 +5,7 @@ from gsa.data._digits import DigitsDataModule, turned_digits
 from gsa.data._image_folder import ImageFolderDataModule
 from gsa.data._own_data import BadBatch, ImageData, OwnData, completed
 from gsa.data._pcam import PCamDataModule
-from gsa.data._pictures import LabelledPictures, PictureDataModule
+from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._rotmnist import RotMNISTDataModule, turned_mnist
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "PictureDataModule",
     "RotMNISTDataModule",
     "completed",
+    "pictures_in_memory",
     "turned_digits",
     "turned_mnist",
 ]

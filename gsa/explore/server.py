@@ -14,9 +14,9 @@ from gsa.explore._made import CHOICES, made
 from gsa.explore._page import filled, layers, policy
 from gsa.explore._weights import weights
 from gsa.explore._words import words
-from gsa.groups import Group, group
+from gsa.groups import Group
 from gsa.saved import Saved
-from gsa.symmetry import LayerReport
+from gsa.symmetry import LayerReport, measured_group
 
 try:
     import uvicorn
@@ -107,7 +107,7 @@ class _Shown:
     def layers(self) -> list[dict[str, Any]]:
         """Each under the group of the first one; without a group, under quarter turns."""
         own = self.own.network.group
-        return layers({name: (saved, _measured_by(own)) for name, saved in self.networks.items()}, {})
+        return layers({name: (saved, measured_group(own)) for name, saved in self.networks.items()}, {})
 
 
 class _Served:
@@ -183,7 +183,7 @@ class _Served:
         beside = {name: shown.own.network.group for shown in self.shown for name in [*shown.networks][1:]}
         own = {name: saved.network.group for name, saved in self.networks.items()}
         return {
-            name: (saved, _measured_by(own[name] if own[name].order > 1 else beside.get(name, own[name])))
+            name: (saved, measured_group(own[name] if own[name].order > 1 else beside.get(name, own[name])))
             for name, saved in self.networks.items()
         }
 
@@ -195,10 +195,6 @@ def _made(*chosen: str) -> _Shown:
     if query["group"] != "Z2":
         networks["untrained Z2"] = made(query | {"group": "Z2"})
     return _Shown.of(networks, query)
-
-
-def _measured_by(own: Group) -> Group:
-    return own if own.order > 1 else group("R4")
 
 
 def _whole(request: Request, name: str, default: str = "") -> int:

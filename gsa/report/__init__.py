@@ -1,7 +1,7 @@
 """What is told of a run: report.json, a few lines of text, pictures, and a dashboard."""
 
 from gsa.report._announcement import announcement
-from gsa.report._description import describe, measured_group, peak_memory_mb, read_report, symmetry_of, write_report
+from gsa.report._description import describe, peak_memory_mb, read_report, symmetry_of, write_report
 from gsa.report._gallery import GALLERY, draw_gallery
 from gsa.report._subject import Subject
 from gsa.report._text import summary
@@ -16,7 +16,6 @@ __all__ = [
     "dashboard",
     "describe",
     "draw_gallery",
-    "measured_group",
     "peak_memory_mb",
     "read_report",
     "show_on_wandb",

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
-from gsa.groups import Group, group
 from gsa.report._subject import Findings, Subject
-from gsa.symmetry import equivariance_error
+from gsa.symmetry import equivariance_error, measured_group
 
-__all__ = ["describe", "measured_group", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
+__all__ = ["describe", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
 _PACKAGES = ("torch", "lightning", "torchvision", "hydra-core")
@@ -83,7 +82,7 @@ def symmetry_of(run: Subject) -> dict[str, dict]:
 
     Exact elements move pixels; for the others the error includes what sampling the pictures loses.
     """
-    measured = measured_group(run.network)
+    measured = measured_group(getattr(run.network, "group", None))
     pictures, _ = run.data.parts["test"].first(_MEASURED_ON)
     training = run.network.training
     run.network.eval()
@@ -93,14 +92,8 @@ def symmetry_of(run: Subject) -> dict[str, dict]:
     return {measured.describe(g): {"error": error, "exact": g in exact} for g, error in errors.items()}
 
 
-def measured_group(network: nn.Module) -> Group:
-    """The network's own group; R4 for one without poses."""
-    own = getattr(network, "group", None)
-    return own if own is not None and own.order > 1 else group("R4")
-
-
 def write_report(report: dict[str, Any], folder: Path) -> None:
-    """report.json, whole or not at all; with "sha256" over what it says. What is not finite is null: JSON has no NaN."""
+    """report.json, whole or not at all, with "sha256" over what it says; what is not finite is null."""
     write_whole(folder / "report.json", signed(_finite(report)))
 
 

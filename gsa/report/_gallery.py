@@ -14,8 +14,8 @@ from gsa import viz
 from gsa.files import printable
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
-from gsa.report._description import measured_group
 from gsa.report._subject import Findings, Subject
+from gsa.symmetry import measured_group
 
 __all__ = ["GALLERY", "draw_gallery"]
 
@@ -68,8 +68,9 @@ def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) ->
             figures["mistakes"] = lambda: _draw_mistakes(findings, run, names)
     lifting = next((module for module in run.network.modules() if isinstance(module, LiftingSelfAttention)), None)
     if lifting is not None:
+        measured = measured_group(getattr(run.network, "group", None))
         figures["orbit"] = lambda: viz.draw_orbit(
-            pictures[0], lambda raw: lifting(run.normalised(raw)), {"logits": run.logits}, measured_group(run.network)
+            pictures[0], lambda raw: lifting(run.normalised(raw)), {"logits": run.logits}, measured
         )
         figures["encodings"] = lambda: viz.draw_encodings(_encodings(lifting, pictures), lifting.group)
         figures["attention"] = lambda: _draw_attention(lifting, run, pictures[0])

@@ -7,7 +7,7 @@ from gsa.symmetry._action import Action, GroupAction
 from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
 from gsa.symmetry._gradients import gradient_errors
 from gsa.symmetry._layers import layer_errors
-from gsa.symmetry._measure import equivariance_error, permutation_error, translation_error
+from gsa.symmetry._measure import equivariance_error, measured_group, permutation_error, translation_error
 from gsa.symmetry._norm import relative_error
 from gsa.symmetry._permutations import FeaturePermutations, TokenPermutations
 from gsa.symmetry._report import LayerReport
@@ -29,6 +29,7 @@ __all__ = [
     "equivariance_error",
     "gradient_errors",
     "layer_errors",
+    "measured_group",
     "permutation_error",
     "relative_error",
     "statements",

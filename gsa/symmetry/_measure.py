@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from gsa import groups
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._evaluating import evaluating, name_of, saying_dtype
@@ -13,7 +14,16 @@ from gsa.symmetry._orders import check_order
 from gsa.symmetry._shifts import check_shift
 from gsa.symmetry._silence import refuse_silence, refuse_stillness
 
-__all__ = ["equivariance_error", "permutation_error", "translation_error"]
+__all__ = ["equivariance_error", "measured_group", "permutation_error", "translation_error"]
+
+
+def measured_group(own: Group | None) -> Group:
+    """The group under which a network is measured if none is named: its own; R4 for one without poses.
+
+    Args:
+        own: the network's group, if it has one.
+    """
+    return own if own is not None and own.order > 1 else groups.group("R4")
 
 
 def equivariance_error(
