@@ -2,7 +2,17 @@
 
 from typing import Any
 
-__all__ = ["check_choice", "check_pixels", "check_positive", "check_probability", "is_count"]
+from torch import Tensor
+
+__all__ = [
+    "check_choice",
+    "check_floating",
+    "check_kind",
+    "check_pixels",
+    "check_positive",
+    "check_probability",
+    "is_count",
+]
 
 
 def is_count(value: Any, least: int = 0) -> bool:
@@ -52,3 +62,24 @@ def check_choice(choices: tuple[str, ...], **values: str) -> None:
     for name, value in values.items():
         if value not in choices:
             raise ValueError(f"{name} must be one of {choices}, but got {value!r}")
+
+
+def check_kind(kind: type, **values: object) -> None:
+    """Refuse what is not an object of a class.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} must be of the class {kind.__name__}, but got {value!r}")
+
+
+def check_floating(x: Tensor, taker: str) -> None:
+    """Refuse whole numbers, as of pictures that were read as bytes, by what takes them.
+
+    Raises:
+        ValueError: with the dtype.
+    """
+    if not (x.is_floating_point() or x.is_complex()):
+        raise ValueError(f"{taker} needs floating numbers, as pictures / 255 are, but got {x.dtype}")

@@ -31,7 +31,13 @@ class AbsoluteEncoding(Encoding):
 
     def __init__(self, group: Group | str, head_dim: int, learned: tuple[int, int, int] | None = None) -> None:
         super().__init__(group, head_dim)
-        self.table = nn.Parameter(0.02 * torch.randn(learned)) if learned else None
+        self.table = nn.Parameter(torch.empty(learned)) if learned else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew, N(0, 0.02²), if it is learned."""
+        if self.table is not None:
+            nn.init.normal_(self.table, std=0.02)
 
     def embed(self, features: Tensor) -> Tensor:
         channels, (height, width) = features.shape[1], features.shape[-2:]

@@ -188,9 +188,14 @@ class AdditiveEncoding(Encoding):
 
     def __init__(self, group: Group | str, head_dim: int, lifting: bool = False, pose_dim: int | None = None) -> None:
         super().__init__(group, head_dim, lifting)
-        self.pose_vectors = (
-            None if lifting else nn.Parameter(torch.randn(self.group.order, head_dim if pose_dim is None else pose_dim))
-        )
+        pose_dim = head_dim if pose_dim is None else pose_dim
+        self.pose_vectors = None if lifting else nn.Parameter(torch.empty(self.group.order, pose_dim))
+        AdditiveEncoding.reset_parameters(self)  # a kind draws what it has besides when it has made it
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, as a new encoding does."""
+        if self.pose_vectors is not None:
+            nn.init.normal_(self.pose_vectors)
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

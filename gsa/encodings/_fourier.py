@@ -35,8 +35,18 @@ class FourierEncoding(AdditiveEncoding):
     ) -> None:
         super().__init__(group, head_dim, lifting)
         check_positive(frequencies=frequencies)
-        self.frequencies = nn.Parameter(bandwidth * torch.randn(frequencies, 2))
-        self.mix = nn.Parameter(torch.randn(head_dim, 2 * frequencies) * frequencies**-0.5)
+        self.bandwidth = bandwidth
+        self.frequencies = nn.Parameter(torch.empty(frequencies, 2))
+        self.mix = nn.Parameter(torch.empty(head_dim, 2 * frequencies))
+        self._draw()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self._draw()
+
+    def _draw(self) -> None:
+        nn.init.normal_(self.frequencies, std=self.bandwidth)
+        nn.init.normal_(self.mix, std=len(self.frequencies) ** -0.5)
 
     def spatial(self, offsets: Tensor) -> Tensor:
         phase = self.acted(offsets).to(self.frequencies.dtype) @ self.frequencies.T

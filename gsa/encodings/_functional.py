@@ -50,7 +50,9 @@ class FunctionalEncoding(AdditiveEncoding):
     def start_without_biases(self) -> None:
         """The first biases at 0, as the public code starts them."""
         for first in (self.row[0], self.column[0]):
-            nn.init.zeros_(first.get_parameter("bias"))
+            assert isinstance(first, _Linear)
+            first.spread = 0.0
+            nn.init.zeros_(first.bias)
 
     def spatial(self, offsets: Tensor) -> Tensor:
         first = self.row[0]  # `parameters()` of a replica of nn.DataParallel has none
@@ -61,9 +63,24 @@ class FunctionalEncoding(AdditiveEncoding):
 
 
 def _coordinate_network(hidden: int, out_features: int) -> nn.Sequential:
-    first, last = nn.Linear(1, hidden), nn.Linear(hidden, out_features)
-    nn.init.normal_(first.weight, std=math.sqrt(2))
-    nn.init.uniform_(first.bias, -1, 1)  # without it, LayerNorm would leave only the sign of the coordinate
-    nn.init.normal_(last.weight, std=math.sqrt(2 / hidden))
-    nn.init.zeros_(last.bias)
+    first, last = _Linear(1, hidden), _Linear(hidden, out_features)
+    first.spread, last.spread = 1.0, 0.0  # without biases, LayerNorm would leave only the sign of the coordinate
+    first.reset_parameters()
+    last.reset_parameters()
     return nn.Sequential(first, nn.LayerNorm(hidden), nn.SiLU(), last)
+
+
+class _Linear(nn.Linear):
+    """Weights start as N(0, 2/inputs), biases as U(−spread, spread)."""
+
+    spread: float | None = None  # while it is being made, as any linear map is
+
+    def reset_parameters(self) -> None:
+        if self.spread is None:
+            super().reset_parameters()
+            return
+        nn.init.normal_(self.weight, std=math.sqrt(2 / self.in_features))
+        if self.spread:
+            nn.init.uniform_(self.bias, -self.spread, self.spread)
+        else:
+            nn.init.zeros_(self.bias)

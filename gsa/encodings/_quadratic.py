@@ -39,7 +39,7 @@ class QuadraticEncoding(Encoding):
     Attributes:
         offset: Δ, [E, 2], in pixels, x right and y up.
         raw_sharpness: a, [E].
-        preference: c, [E, n].
+        preference: c, [E, n]; a buffer where there are no poses to prefer.
 
     Raises:
         ValueError: no head, or a sharpness outside (0, 100].
@@ -51,6 +51,7 @@ class QuadraticEncoding(Encoding):
     parameter_kind = "positions"
     pose_vectors: Tensor
     places: Tensor
+    preference: Tensor
 
     def __init__(
         self,
@@ -81,7 +82,11 @@ class QuadraticEncoding(Encoding):
         self.start = (neighbourhood, start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
         self.raw_sharpness = nn.Parameter(torch.empty(num_heads))
-        self.preference = nn.Parameter(torch.empty(num_heads, vectors.shape[1]))
+        preference = torch.empty(num_heads, vectors.shape[1])
+        if preference.numel():
+            self.preference = nn.Parameter(preference)
+        else:  # no parameter of no numbers, which some optimizers cannot take
+            self.register_buffer("preference", preference)
         self.reset_parameters()
 
     @torch.no_grad()

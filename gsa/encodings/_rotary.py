@@ -43,8 +43,16 @@ class RotaryEncoding(Encoding):
         if head_dim % 2:
             raise ValueError(f"a rotary encoding turns pairs of channels: head_dim must be even, but got {head_dim}")
         super().__init__(group, head_dim, lifting)
-        self.frequencies = nn.Parameter(_spiral(head_dim // 2))
-        self.pose_vectors = None if lifting else nn.Parameter(torch.randn(self.group.order, head_dim))
+        self.frequencies = nn.Parameter(torch.empty(head_dim // 2, 2))
+        self.pose_vectors = None if lifting else nn.Parameter(torch.empty(self.group.order, head_dim))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """The frequencies as they start, and pose vectors drawn anew."""
+        self.frequencies.copy_(_spiral(len(self.frequencies)))
+        if self.pose_vectors is not None:
+            nn.init.normal_(self.pose_vectors)
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

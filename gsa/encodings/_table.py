@@ -40,7 +40,12 @@ class TableEncoding(AdditiveEncoding):
                 "use 'functional', 'fourier' or 'rotary'"
             )
         self.side = neighbourhood.size
-        self.table = nn.Parameter(torch.randn(self.side, self.side, head_dim))
+        self.table = nn.Parameter(torch.empty(self.side, self.side, head_dim))
+        nn.init.normal_(self.table)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.normal_(self.table)
 
     @classmethod
     def of_layer(cls, group: Group, head_dim: int, neighbourhood: Neighbourhood, form: str, num_heads: int = 1) -> Self:

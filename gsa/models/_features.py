@@ -13,6 +13,9 @@ __all__ = ["Features"]
 class Features(nn.Module):
     """The features of a network on the way to its head.
 
+    All of the network runs, whichever are asked for. Where the last one is not, what leads to it alone gets no
+    gradient: `DistributedDataParallel` then needs find_unused_parameters=True.
+
     Args:
         network: whose head is not used.
         out_indices: which of `Network.forward_stages`, 0 for the lifted one; negative ones count from the last; all

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from gsa._checks import check_choice
+from gsa._checks import check_choice, check_kind
 from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.models._published import PublishedBlock, PublishedGroupTerm, as_published, warn_of_group_term
@@ -112,6 +112,10 @@ class GSANet(Network):
             form, block, pixels = "summed", "published", "sum"
             on_inexact = "warn" if on_inexact == "raise" else on_inexact
         super().__init__(group, in_channels, num_classes, pixels, poses)
+        check_kind(StagePlan, plan=plan)
+        check_kind(AttentionOptions, attention=attention)
+        check_kind(StemOptions, stem=stem)
+        check_kind(Dropouts, dropouts=dropouts)
         check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
         check_choice(tuple(_BLOCKS), block=block)
         check_choice(tuple(_GROUP_TERMS), pose_index=pose_index)

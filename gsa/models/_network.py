@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from gsa import groups
@@ -76,7 +77,7 @@ class Network(nn.Module):
             ValueError: a number of classes that is negative or no integer.
         """
         _check_classes(num_classes)
-        like = next(self.parameters())
+        like = next(self.parameters(), torch.empty(0))
         self.num_classes = num_classes
         head = self.make_head(num_classes) if num_classes else nn.Identity()
         self.head = head.to(like.device, like.dtype).train(self.training)

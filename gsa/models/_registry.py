@@ -1,6 +1,7 @@
 """Networks by name."""
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, overload
 
 from gsa._nearest import nearest
@@ -8,14 +9,20 @@ from gsa.models._features import Features
 from gsa.models._network import Network
 from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
-from gsa.models._pretrained import load_pretrained
+from gsa.models._pretrained import list_pretrained, load_pretrained
 
 __all__ = ["create_model", "list_models", "preset"]
 
 
-def list_models() -> list[str]:
-    """Names of all networks, in the order of the paper's tables."""
-    return list(PRESETS)
+def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
+    """Names of networks, in the order of the paper's tables.
+
+    Args:
+        pattern: that names must match, such as "rotmnist*", as those of files do.
+        pretrained: only those whose trained weights come with the package.
+    """
+    known = list_pretrained() if pretrained else PRESETS
+    return [name for name in PRESETS if name in known and fnmatchcase(name, pattern)]
 
 
 @overload

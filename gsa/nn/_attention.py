@@ -8,7 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa import encodings, groups, ops
-from gsa._checks import check_pixels, check_positive
+from gsa._checks import check_floating, check_pixels, check_positive
 from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
 from gsa.nn._border import crop_border, zeros_beyond
@@ -25,7 +25,8 @@ class SelfAttention(nn.Module):
 
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
     keys outside the picture take no part, unless there are zeros (`border`); W_o joins the heads. Hooks on the
-    submodules that hold these maps may not be called, as their weights alone are used.
+    submodules that hold these maps may not be called, as their weights alone are used; what changes these has to be a
+    parametrization (`torch.nn.utils.parametrize`).
 
     The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore
     content, so their weights are the same for every picture. They are a group convolution whose kernels are tied by a
@@ -89,9 +90,8 @@ class SelfAttention(nn.Module):
         channels = self.positional_heads * self.head_dim
         # without a bias, which would come through as one of `out`: the weights of a head sum to 1
         self.positional_value = PointwiseLinear(in_channels, channels, bias=False) if channels else None
-        self.out = PointwiseLinear(self.num_heads * self.head_dim, out_channels, options.bias)
-        if channels:
-            nn.init.zeros_(self._joining_content.detach())
+        joined = self.num_heads * self.head_dim
+        self.out = PointwiseLinear(joined, out_channels, options.bias, silent=joined - channels if channels else 0)
 
     def forward(self, features: Tensor) -> Tensor:
         features = self._prepared(features)
@@ -161,7 +161,7 @@ class SelfAttention(nn.Module):
             self.neighbourhood.mask(height, width, features.device),
             self.positional_value.plain_weight.unflatten(0, (heads, -1)),
             self.out.plain_weight[:, : heads * self.head_dim].unflatten(1, (heads, -1)),
-            self.out.bias,
+            self.out.plain_bias,
             crop=self._cut,
         )
 
@@ -171,7 +171,7 @@ class SelfAttention(nn.Module):
         encoded, window = self._encode(*(part.to(precise) for part in self._with_silent_heads(features)))
         heads = self._attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
         joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
-        return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.bias)
+        return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.plain_bias)
 
     @property
     def _is_wide(self) -> bool:
@@ -208,8 +208,7 @@ class SelfAttention(nn.Module):
     def _prepared(self, features: Tensor) -> Tensor:
         """Features with a pose axis, with position where the encoding adds it there, and what lies around them."""
         self._check(features)
-        if not (features.is_floating_point() or features.is_complex()):
-            raise ValueError(f"attention needs floating numbers, as pictures / 255 are, but got {features.dtype}")
+        check_floating(features, "attention")
         if 0 in features.shape[-2:]:
             raise ValueError(f"attention needs maps of at least one pixel, but got the shape {list(features.shape)}")
         features = self.encoding.embed(features)

@@ -65,8 +65,13 @@ class AttentiveConvolution(WithTables):
         self.second = nn.Parameter(torch.empty(out_channels, in_channels, hidden, poses))
         self.spatial = kind(self.group, 2, out_channels, attention_size, bias=False)
         self.keep_table("relative", self._relative_poses())
-        for weight, inputs in ((self.first, in_channels), (self.second, hidden)):
-            nn.init.uniform_(weight, -1 / math.sqrt(inputs), 1 / math.sqrt(inputs))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the channel attention anew; the convolutions have their own."""
+        for weight in (self.first, self.second):
+            bound = 1 / math.sqrt(weight.shape[2])
+            nn.init.uniform_(weight, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
         self.convolution.check(x)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from gsa._checks import check_pixels
+from gsa._checks import check_kind, check_pixels
 from gsa.groups import Group
 from gsa.nn._border import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
@@ -56,6 +56,7 @@ class AttentionBlock(nn.Module):
         attention_layer: Callable[..., nn.Module] = GroupSelfAttention,
     ) -> None:
         super().__init__()
+        check_kind(AttentionOptions, options=options)
         check_pixels(crop=crop)
         self.crop = crop
         self.attention = nn.Sequential(

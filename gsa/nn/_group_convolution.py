@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa import groups
-from gsa._checks import check_pixels, check_positive
+from gsa._checks import check_floating, check_pixels, check_positive
 from gsa._tables import WithTables
 from gsa.groups import Group
 
@@ -17,6 +17,7 @@ __all__ = ["GroupConvolution", "LiftingConvolution"]
 
 def check_maps(layer: nn.Module, x: Tensor, sizes: tuple[int, ...]) -> None:
     """Refuse what is no image [B, C, H, W] (sizes C) or no feature [B, C, |H|, H, W] (sizes C, |H|) of a layer."""
+    check_floating(x, type(layer).__name__)
     if x.ndim != 3 + len(sizes) or tuple(x.shape[1:-2]) != sizes:
         wanted = f"images [B, {sizes[0]}, H, W]"
         if len(sizes) == 2:

@@ -58,16 +58,16 @@ class _Largest(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        tied = _tied(ctx)
+        x, tied = _tied(ctx)
         part = grad / reduce(torch.add, tied.values())
-        spread = part.new_zeros(ctx.saved_tensors[0].shape)
+        spread = part.new_zeros(x.shape)
         for at, one in tied.items():
             _cell(spread, at, *ctx.sizes).add_(one * part)
         return spread, None, None
 
     @staticmethod
     def jvp(ctx: Any, direction: Tensor, *_: None) -> Tensor:
-        tied = _tied(ctx)
+        tied = _tied(ctx)[1]
         changes = [one * _cell(direction, at, *ctx.sizes) for at, one in tied.items()]
         return reduce(torch.add, changes) / reduce(torch.add, tied.values())
 
@@ -88,7 +88,7 @@ def _cell(x: Tensor, at: tuple[int, ...], kernel: int, stride: int) -> Tensor:
     return x[..., rows, columns]
 
 
-def _tied(ctx: Any) -> dict[tuple[int, ...], Tensor]:
-    """For each place of a window 1 where its pixel is a largest one, else 0."""
-    x, top = ctx.saved_tensors
-    return {at: (_cell(x, at, *ctx.sizes) == top).to(x.dtype) for at in _places(ctx.sizes[0])}
+def _tied(ctx: Any) -> tuple[Tensor, dict[tuple[int, ...], Tensor]]:
+    """x, and for each place of a window 1 where its pixel is a largest one, else 0."""
+    x, top = ctx.saved_tensors  # once: of a checkpoint they can be asked for one time only
+    return x, {at: (_cell(x, at, *ctx.sizes) == top).to(x.dtype) for at in _places(ctx.sizes[0])}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from gsa._checks import check_kind
 from gsa.groups import Group
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._norm import norm as make_norm
@@ -51,6 +52,7 @@ class PlainBlock(nn.Module):
         attention_layer: Callable[..., nn.Module] = GroupSelfAttention,
     ) -> None:
         super().__init__()
+        check_kind(AttentionOptions, options=options)
         self.attention = attention_layer(group, in_channels, out_channels, form=form, crop=crop, **vars(options))
         self.norm = make_norm(norm, out_channels)
         self.activation = nn.SiLU()

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from gsa._checks import check_positive
+
 __all__ = ["PointwiseLinear", "pointwise"]
 
 
@@ -13,16 +15,35 @@ class PointwiseLinear(nn.Linear):
     """y(i, h) = W x(i, h) + b: [B, C, …] → [B, C′, …]; commutes with every permutation of pixels and poses.
 
     Weights start as N(0, 2/C), biases at 0.
+
+    Args:
+        in_features, out_features: C and C′, positive.
+        bias: whether there is b.
+        silent: how many of the last channels of the input start with weights of zero.
+
+    Raises:
+        ValueError: an argument or an input out of its range.
     """
 
     __call__: Callable[..., Tensor]
 
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, silent: int = 0) -> None:
+        check_positive(in_features=in_features, out_features=out_features)
+        self.silent = silent
+        super().__init__(in_features, out_features, bias)
+
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=math.sqrt(2 / self.in_features))
+        nn.init.zeros_(self.weight.detach()[:, self.in_features - self.silent :])
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.ndim < 2 or x.shape[1] != self.in_features:
+            raise ValueError(
+                f"a pointwise map of {self.in_features} channels takes [B, {self.in_features}, …], but got the shape "
+                f"{list(x.shape)}"
+            )
         return super().forward(x) if x.ndim == 2 else pointwise(x, self.weight, self.bias)
 
     @property
@@ -32,17 +53,27 @@ class PointwiseLinear(nn.Linear):
         Raises:
             ValueError: it is made anew by a hook whenever the map is called.
         """
-        made = "weight" in self.__dict__ and self._forward_pre_hooks  # which FSDP's views of its weights are not
+        self._refuse_made("weight")
+        return self.weight
+
+    @property
+    def plain_bias(self) -> Tensor | None:
+        """The bias, likewise."""
+        self._refuse_made("bias")
+        return self.bias
+
+    def _refuse_made(self, name: str) -> None:
+        made = name in self.__dict__ and self._forward_pre_hooks  # which FSDP's views of its weights are not
         if made and not getattr(self, "_is_replica", False):
             raise ValueError(
-                "weights of attention must not be made by hooks, which are passed over here (as torch.nn.utils.prune, "
-                "spectral_norm and weight_norm do): use torch.nn.utils.parametrizations, or prune.remove"
+                "weights and biases of attention must not be made by hooks, which are passed over here (as "
+                "torch.nn.utils.prune, spectral_norm and weight_norm do): use torch.nn.utils.parametrizations, or "
+                "prune.remove"
             )
-        return self.weight
 
     def in_parts(self, x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """The output in parts of these sizes, computed on their own: cut apart, their gradients would be copied."""
-        biases = [None] * len(sizes) if self.bias is None else self.bias.split(sizes)
+        biases = [None] * len(sizes) if (bias := self.plain_bias) is None else bias.split(sizes)
         return [pointwise(x, *part) for part in zip(self.plain_weight.split(sizes), biases, strict=True)]
 
 

@@ -49,6 +49,8 @@ class SpatialPool(nn.Module):
         self._warned: set[tuple[int, int]] = set()
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.ndim not in (4, 5):
+            raise ValueError(f"a pool takes [B, C, H, W] or [B, C, |H|, H, W], but got the shape {list(x.shape)}")
         self._check(*x.shape[-2:])
         if self.kind == "max":
             return largest(x, self.kernel, self.stride)

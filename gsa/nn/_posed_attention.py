@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Self
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
-from gsa._checks import check_pixels, check_positive
+from gsa._checks import check_floating, check_pixels, check_positive
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
@@ -77,8 +77,16 @@ class PosedAttention(nn.Module):
         self.encoding = QuadraticEncoding(
             self.group, in_channels, heads, self.neighbourhood, lifting=True, start_sharpness=_SHARPNESS
         )
-        self.weight = nn.Parameter(torch.randn(out_channels, heads, in_channels) * math.sqrt(2 / (heads * in_channels)))
-        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        self.weight = nn.Parameter(torch.empty(out_channels, heads, in_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the maps anew; heads are put back by the encoding's own."""
+        heads, in_channels = self.weight.shape[1:]
+        nn.init.normal_(self.weight, std=math.sqrt(2 / (heads * in_channels)))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     @classmethod
     def of_convolution(cls, convolution: nn.Module, group: Group | str, border: str = "zeros") -> Self:
@@ -133,6 +141,7 @@ class PosedAttention(nn.Module):
             raise ValueError(
                 f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
             )
+        check_floating(images, "attention")
         images = F.pad(images, (self.padding,) * 4) if self.padding else images
         height, width = images.shape[-2:]
         scores = self.encoding.position_scores(self.neighbourhood, height, width)
@@ -152,8 +161,10 @@ class PosedAttention(nn.Module):
         )
 
 
-def replace_convolutions(model: nn.Module, group: Group | str, border: str = "zeros") -> nn.Module:
-    """Put attention in every pose in the place of every 2-D convolution that looks at more than one pixel.
+def replace_convolutions(
+    model: nn.Module, group: Group | str, border: str = "zeros", skip: Collection[str] = ()
+) -> nn.Module:
+    """Put attention in every pose in the place of every convolution that looks at more than one pixel.
 
     The rest of an image network, pointwise maps, norms, activations, and pools over sides that they cover evenly,
     commutes with turned pictures already (but for a norm that has a weight for every pixel). So the whole does, and a
@@ -164,12 +175,14 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
         model: changed in place.
         group: the point group H, or its name.
         border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take longer.
+        skip: names of convolutions that stay as they are, as those along the channels of one pixel may.
 
     Returns:
         The model; a `PosedAttention` where the model is a convolution itself.
 
     Raises:
-        ValueError: convolutions that cannot be replaced, by name; nothing has been changed then.
+        ValueError: convolutions that cannot be replaced, by name, or a name in `skip` that none has; nothing has been
+            changed then.
     """
     check_border(border)
     if isinstance(model, nn.Conv2d) and not _is_pointwise(model):
@@ -181,6 +194,12 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
         for name, module in model.named_modules(remove_duplicate=False)
         if isinstance(module, _ConvNd) and not _is_pointwise(module)
     ]
+    if unknown := set(skip) - {name for name, _ in places}:
+        raise ValueError(
+            f"skip names convolutions of more than one pixel, such as {[name for name, _ in places[:3]]}, but got "
+            f"{sorted(unknown)}"
+        )
+    places = [(name, module) for name, module in places if name not in skip]
     owners: dict[int, set[nn.Module]] = {}
     for module in model.modules():
         for parameter in module.parameters(recurse=False):
@@ -194,7 +213,9 @@ def replace_convolutions(model: nn.Module, group: Group | str, border: str = "ze
         except ValueError as error:
             refused.append(f"{name}: {error}")
     if refused:
-        raise ValueError("these convolutions cannot be replaced:\n" + "\n".join(refused))
+        raise ValueError(
+            "these convolutions cannot be replaced; skip=… leaves some as they are:\n" + "\n".join(refused)
+        )
     for name, module in places:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, of_convolution[module])

@@ -38,8 +38,8 @@ def equivariance_error(
     Args:
         module: Φ, a module or any function of one tensor.
         x: what is moved: pictures [B, C, H, W], features [B, C, |H|, H, W]; of permutations, tokens [B, N, C].
-        group: any group, or its name; it need not be the module's own. Or another `Action`: `Shifts`,
-            `TokenPermutations`, `FeaturePermutations`.
+        group: any group, or its name; it need not be the module's own, unless features with poses come out. Or another
+            `Action`: `Shifts`, `TokenPermutations`, `FeaturePermutations`.
         refuse_silent: whether a Φ that hardly depends on its input is refused, and an input that is not moved; else
             errors are small.
 

@@ -19,7 +19,7 @@ from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._parameters import parameter_groups
-from gsa.training._schedules import schedule
+from gsa.training._schedules import constant, schedule
 from gsa.training.adapter import (
     accumulated,
     data_of,
@@ -50,9 +50,12 @@ class Classifier(lightning.LightningModule):
         num_classes: number of classes.
         optimizer: parameters → optimizer; or network → optimizer, if its first argument is called network.
         scheduler: (optimizer, steps=number of steps) → schedule of the learning rate, advanced at every step; torch's
-            own are taken, too (`gsa.training.schedule`).
+            own are taken, too (`gsa.training.schedule`). The rate stays as it is where none is given.
         config: plain values that describe the run; stored in its checkpoints as hyperparameters.
         loss: what is minimised; plain cross-entropy when None.
+
+    Raises:
+        ValueError: an optimizer or a schedule in place of what makes one.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -67,11 +70,17 @@ class Classifier(lightning.LightningModule):
         network: nn.Module,
         num_classes: int,
         optimizer: Callable[[Any], Optimizer],
-        scheduler: Callable[..., LRScheduler],
+        scheduler: Callable[..., LRScheduler] = constant,
         config: dict[str, Any] | None = None,
         loss: TrainingLoss | None = None,
     ) -> None:
         super().__init__()
+        for name, make in (("optimizer", optimizer), ("scheduler", scheduler)):
+            if not callable(make):
+                raise ValueError(
+                    f"{name} must be a function that makes one, such as a class or functools.partial(class, …), "
+                    f"but got {type(make).__name__}"
+                )
         self.training_loss = loss or TrainingLoss(num_classes)
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler

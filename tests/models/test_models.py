@@ -1,6 +1,7 @@
 """Networks: parameter counts, exact invariance of the logits."""
 
 import copy
+import re
 
 import pytest
 import torch
@@ -69,6 +70,13 @@ def test_parameters_are_the_published_and_a_bias_for_every_class(name):
 def test_the_list_of_models():
     digits = ["digits_z2_sa", "digits_r4_sa", "digits_r8_sa"]
     assert gsa.list_models() == [*PUBLISHED, *digits, *OURS, *RIVALS, *TRANSFORMERS]
+
+
+def test_models_are_listed_by_pattern_and_by_whether_they_are_trained():
+    assert gsa.list_models("pcam_*_cnn") == [name for name in gsa.list_models() if re.fullmatch("pcam_.*_cnn", name)]
+    assert set(gsa.list_models(pretrained=True)) == set(gsa.models.list_pretrained())
+    assert gsa.list_models("digits_gsa*", pretrained=True) == ["digits_gsa", "digits_gsa_z2"]
+    assert gsa.list_models("digits") == []
 
 
 @pytest.mark.parametrize("name", OURS)

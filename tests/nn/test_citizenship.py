@@ -25,6 +25,17 @@ class Stem(nn.Module):
         return self.attention(self.lifting(images)).max(dim=2).values
 
 
+@pytest.mark.parametrize("name", ["query_key_value", "out"])
+def test_biases_that_hooks_make_are_refused(name):
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, 2, 8, 3, encoding="quadratic", positional_heads=1)
+    x, part = torch.rand(1, 2, 4, 5, 5), layer.get_submodule(name)
+    nn.utils.prune.identity(part, "bias")
+    with pytest.raises(ValueError, match="weights and biases of attention must not be made by hooks"):
+        layer(x)
+    nn.utils.prune.remove(part, "bias")
+    layer(x)
+
+
 @pytest.mark.parametrize("name", ["query_key_value", "out", "positional_value"])
 def test_weights_that_hooks_make_are_refused_and_those_of_parametrizations_used(name):
     options = {"encoding": "quadratic", "positional_heads": 1} if name != "query_key_value" else {}
@@ -32,7 +43,7 @@ def test_weights_that_hooks_make_are_refused_and_those_of_parametrizations_used(
     x, part = torch.rand(1, 2, 4, 5, 5), layer.get_submodule(name)
     before = layer(x)
     nn.utils.prune.identity(part, "weight")
-    with pytest.raises(ValueError, match="weights of attention must not be made by hooks"):
+    with pytest.raises(ValueError, match="weights and biases of attention must not be made by hooks"):
         layer(x)
     nn.utils.prune.remove(part, "weight")
     torch.testing.assert_close(layer(x), before)

@@ -74,7 +74,7 @@ def test_a_network_of_torchvision_becomes_invariant():
 def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
     model = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 4, 2))
     before = list(model)
-    with pytest.raises(ValueError, match=r"cannot be replaced:\n1: .*\n2: .*odd sides"):
+    with pytest.raises(ValueError, match=r"cannot be replaced; skip=… leaves some as they are:\n1: .*\n2: .*odd sides"):
         replace_convolutions(model, "R4")
     assert list(model) == before
     with pytest.raises(ValueError, match="the same kernel_size in both directions"):
@@ -211,3 +211,24 @@ def test_convolutions_along_one_axis_are_refused():
 def test_attention_is_of_the_dtype_of_the_convolution(dtype):
     layer = PosedAttention.of_convolution(nn.Conv2d(3, 4, 3, dtype=dtype), "R4")
     assert {parameter.dtype for parameter in layer.parameters()} == {dtype}
+
+
+def test_convolutions_along_channels_are_skipped_by_name():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.Flatten(2), nn.Conv1d(4, 4, 3)))
+    with pytest.raises(ValueError, match=r"skip=… leaves some as they are:\n1\.1: "):
+        replace_convolutions(model, "R4")
+    with pytest.raises(ValueError, match=r"such as \['0', '1.1'\], but got \['1'\]"):
+        replace_convolutions(model, "R4", skip=["1"])
+    replaced = replace_convolutions(model, "R4", skip=["1.1"])
+    assert type(replaced[0]) is PosedAttention and type(replaced[1][1]) is nn.Conv1d
+
+
+def test_attention_in_the_place_of_convolutions_has_no_empty_parameter_to_train():
+    """Which optimizers that divide by sizes cannot take."""
+    model = replace_convolutions(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()), "R4")
+    model(torch.rand(2, 3, 5, 5)).sum().backward()
+    torch.optim.Adafactor(model.parameters()).step()
+    planted = nn.Parameter(torch.empty(2, 0))
+    planted.grad = torch.zeros_like(planted)
+    with pytest.raises(ZeroDivisionError):
+        torch.optim.Adafactor([planted]).step()

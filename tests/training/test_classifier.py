@@ -105,3 +105,15 @@ def test_two_classes_are_judged_by_their_order():
     made._step("test", (logits, torch.tensor([1, 1, 0, 0])))  # planted: the order is that of no class
     assert made.auroc["test_"].compute() == 0.5
     assert not classifier().auroc
+
+
+def test_an_optimizer_in_place_of_what_makes_one_is_refused_at_once():
+    network = nn.Linear(2, 3)
+    with pytest.raises(ValueError, match=r"optimizer must be a function that makes one, .* but got AdamW"):
+        Classifier(network, 3, torch.optim.AdamW(network.parameters()))
+    with pytest.raises(ValueError, match="scheduler must be a function that makes one, .* but got NoneType"):
+        Classifier(network, 3, torch.optim.AdamW, None)
+
+
+def test_the_rate_stays_as_it_is_where_no_schedule_is_given():
+    assert Classifier(nn.Linear(2, 3), 3, torch.optim.AdamW).make_scheduler is constant

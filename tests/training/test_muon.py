@@ -35,7 +35,7 @@ def test_depthwise_filters_and_heads_of_other_names_are_no_matrices():
     network.positions = gsa.nn.PosedAttention("R4", 8, 8)
     kinds = sort_parameters(network)
     assert [p.shape for p in kinds["matrices"]] == [network.positions.weight.shape]
-    assert len(kinds["positions"]) == 3
+    assert len(kinds["positions"]) == 2
 
 
 def test_shared_parameters_come_once_and_frozen_ones_as_well():
