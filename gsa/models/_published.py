@@ -72,12 +72,12 @@ class PublishedGroupTerm(GroupSelfAttention):
                 f"pose, such as 'functional', but got form={self.form!r} and {self.encoding.name!r}"
             )
 
-    def _attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
-        attend = super()._attend
+    def attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
+        attend = super().attend
         return torch.cat([attend(of_pose, window, dropout) for of_pose in self._by_pose(encoded)], dim=2)
 
-    def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
-        weights = super()._weights
+    def weigh(self, encoded: Encoded, window: Tensor) -> Tensor:
+        weights = super().weigh
         return torch.cat([weights(of_pose, window) for of_pose in self._by_pose(encoded)], dim=2)
 
     def _by_pose(self, encoded: Encoded) -> Iterator[Encoded]:

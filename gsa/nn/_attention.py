@@ -105,14 +105,16 @@ class SelfAttention(nn.Module):
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
         encoded, window = self._encode(*self._with_silent_heads(self._prepared(features)))
-        weights = self._weights(encoded, window)
+        weights = self.weigh(encoded, window)
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
         return rearrange(crop_border(weights, self._cut), "... u v y x -> ... y x u v")
 
-    def _attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
+    def attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
+        """What the op makes of what the encoding gives, [B, heads′, P, H, W, d]; subclasses may ask it otherwise."""
         return ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
 
-    def _weights(self, encoded: Encoded, window: Tensor) -> Tensor:
+    def weigh(self, encoded: Encoded, window: Tensor) -> Tensor:
+        """The weights of `attend`, [B, heads′, P, H, W, U, V], as `gsa.ops.attention_weights` sums them up."""
         query, key, _, spatial, pose = encoded
         return ops.attention_weights(query, key, spatial, pose, window, form=self._op_form)
 
@@ -131,7 +133,7 @@ class SelfAttention(nn.Module):
             heads = ops.attend_everywhere(*products, scale=self.head_dim**-0.5)
         else:
             encoded, window = self._encode(query, key, value)
-            heads = self._attend(encoded, window, dropout)
+            heads = self.attend(encoded, window, dropout)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
         heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=count)
         return crop_border(heads, self._cut) if self._cut else heads
@@ -169,7 +171,7 @@ class SelfAttention(nn.Module):
         """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
         precise = torch.promote_types(features.dtype, torch.float32)  # as places are, which halves do not tell apart
         encoded, window = self._encode(*(part.to(precise) for part in self._with_silent_heads(features)))
-        heads = self._attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
+        heads = self.attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
         joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
         return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.plain_bias)
 
