@@ -34,7 +34,7 @@ def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
 
 
 def _of_windows(x: Tensor, kernel: int, stride: int) -> Tensor:
-    if torch.compiler.is_compiling():  # which fuses this, and takes no function with a jvp
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # which take no function of Python's
         return torch.stack([_cell(x, at, kernel, stride) for at in _places(kernel)]).amax(0)
     maximum: Tensor = _Largest.apply(x, kernel, stride)
     return maximum

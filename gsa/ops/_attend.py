@@ -1,5 +1,6 @@
 """The attention op: one node for autograd, torch.compile and torch.export, every backend behind it."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -218,6 +219,30 @@ def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         of_asked = [g for g, wanted in zip(grads, ctx.needed, strict=True) if wanted]
         second = torch.autograd.grad(first, tensors, of_asked, allow_unused=True, create_graph=higher)
     return (*second, None, None, None, None, None, None)
+
+
+@_attend.register_vmap
+def _(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
+    """Samples of `torch.vmap` as more of the batch; one by one where each has its own tables, or dropout its counts."""
+    if any(dim is not None for dim in dims[3:]) or Call(*arguments[:-1]).dropout:
+        return torch.stack([_attend(*given) for given in _one_by_one(info, dims, arguments)]), 0
+    pairs = zip(arguments[:3], dims[:3], strict=True)
+    features = (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in pairs)
+    output = _attend(*(x.flatten(0, 1) for x in features), *arguments[3:])
+    return output.unflatten(0, (info.batch_size, -1)), 0
+
+
+@_attend_backward.register_vmap
+def _(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    gradients = [_attend_backward(*given) for given in _one_by_one(info, dims, arguments)]
+    return tuple(map(torch.stack, zip(*gradients, strict=True))), (0,) * 5
+
+
+def _one_by_one(info: Any, dims: tuple[Any, ...], arguments: tuple[Any, ...]) -> Iterator[list[Any]]:
+    """The arguments of every sample; of a list, no entry has samples."""
+    for sample in range(info.batch_size):
+        pairs = zip(arguments, dims, strict=True)
+        yield [x.select(dim, sample) if isinstance(dim, int) else x for x, dim in pairs]
 
 
 _attend.register_autograd(_differentiate, setup_context=_save_inputs)

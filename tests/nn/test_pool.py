@@ -128,3 +128,10 @@ def test_what_a_trained_network_looks_at_turns_with_the_digit(float64, monkeypat
 
     monkeypatch.setattr("gsa.nn._pool.largest", planted)
     assert error() > 1e-2
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
+def test_a_traced_pool_can_be_saved(tmp_path):
+    x = torch.randn(1, 2, 4, 6, 6)
+    torch.jit.trace(SpatialPool(2), x).save(tmp_path / "pool.pt")
+    assert torch.equal(torch.jit.load(tmp_path / "pool.pt")(x), SpatialPool(2)(x))

@@ -147,3 +147,35 @@ def test_third_derivatives_are_those_of_differences():
     (found,) = torch.autograd.grad((penalised(x, True) * along).sum(), x)
     ahead, behind = (penalised((centre + s * along).requires_grad_()) for s in (step, -step))
     torch.testing.assert_close(found, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("error")  # as those are that a loop of torch's own would give
+@pytest.mark.parametrize("form", ["regular", "summed"])
+def test_samples_of_vmap_are_those_one_by_one(form, float64):
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, 2, 8, 3, form=form)
+    x = torch.randn(2, 2, 4, 5, 3, 5, requires_grad=True)  # samples on axis 4
+    each = [layer(one) for one in x.unbind(4)]
+    torch.testing.assert_close(torch.vmap(layer, in_dims=4)(x), torch.stack(each))
+    directions = torch.randn(3, *each[0].shape)
+    together = torch.autograd.grad(each[0], x, directions, retain_graph=True, is_grads_batched=True)[0]
+    expected = [torch.autograd.grad(each[0], x, one, retain_graph=True)[0] for one in directions]
+    torch.testing.assert_close(together, torch.stack(expected))
+
+
+@pytest.mark.filterwarnings("error")
+def test_networks_of_vmap_are_those_one_by_one(float64):
+    layer, x = gsa.nn.GroupSelfAttention("R4", 2, 2, 2, 8, 3), torch.randn(2, 2, 4, 5, 5)
+    weights = {name: torch.stack([p, p + 0.1]).detach() for name, p in layer.named_parameters()}
+    together = torch.vmap(lambda own: torch.func.functional_call(layer, own, x))(weights)
+    alone = [torch.func.functional_call(layer, {name: p[i] for name, p in weights.items()}, x) for i in range(2)]
+    torch.testing.assert_close(together, torch.stack(alone))
+
+
+@pytest.mark.filterwarnings("error")
+def test_samples_of_vmap_have_dropout_of_their_own(float64):
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, 2, 8, 3, attention_dropout=0.5)
+    x = torch.randn(1, 2, 4, 5, 5).expand(3, -1, -1, -1, -1, -1)
+    first, second, _ = torch.vmap(layer, randomness="different")(x)
+    assert not torch.allclose(first, second)
+    first, second, _ = torch.vmap(layer, randomness="same")(x)
+    assert torch.equal(first, second)
