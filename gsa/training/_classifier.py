@@ -18,6 +18,7 @@ from gsa.training._examination import Examination, Findings
 from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
+from gsa.training._older_states import without_empty
 from gsa.training._parameters import parameter_groups
 from gsa.training._schedules import constant, schedule
 from gsa.training.adapter import (
@@ -138,6 +139,7 @@ class Classifier(lightning.LightningModule):
         """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
         if self._trainer is None:  # `load_from_checkpoint`
             return
+        checkpoint["optimizer_states"] = [without_empty(state) for state in checkpoint.get("optimizer_states", [])]
         keep_patience(self.trainer, checkpoint)
         for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
             metric = self._train_metrics()[name]

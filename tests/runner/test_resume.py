@@ -13,8 +13,10 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import timer
 from omegaconf import OmegaConf
+from torch import nn
 
 import gsa
+from gsa.encodings import QuadraticEncoding
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
 from gsa.runner._resume import finished_report, refuse_other_training
@@ -267,3 +269,27 @@ def test_one_process_works_in_a_folder(small, tmp_path):
         os.killpg(owner.pid, signal.SIGKILL)
         owner.wait()
         owner.stdout.close()
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+def test_a_run_goes_on_whose_lifting_layer_had_a_parameter_of_no_numbers(small, tmp_path, monkeypatch, optimizer):
+    quadratic = ("model.num_heads=2", "model.head_dim=4", "model.encoding=quadratic")
+    options = (*quadratic, f"optimizer={optimizer}", "scheduler=constant")
+    whole = train(small(*options, folder="whole"))[1]["network"]
+    make = QuadraticEncoding.__init__
+
+    def as_before(self, *arguments, **keywords):
+        make(self, *arguments, **keywords)
+        if "preference" in self._buffers:
+            self.preference = nn.Parameter(self._buffers.pop("preference"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(QuadraticEncoding, "__init__", as_before)
+        begun = train(small(*options, "trainer.max_epochs=1"))[1]
+        assert any(not p.numel() for p in begun["network"].parameters())
+    last = f"ckpt_path='{tmp_path}/run/checkpoints/last.ckpt'"
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match="doesn't match the size"):
+        patch.setattr("gsa.training._classifier.without_empty", lambda state: state)  # planted
+        train(small(*options, last))
+    gone_on = train(small(*options, last))[1]["network"]
+    assert all(map(torch.equal, gone_on.state_dict().values(), whole.state_dict().values()))

@@ -1,0 +1,26 @@
+"""States of optimizers that earlier versions have saved."""
+
+from typing import Any
+
+from torch import Tensor
+
+__all__ = ["without_empty"]
+
+
+def without_empty(state: dict[str, Any]) -> dict[str, Any]:
+    """Without the entries of parameters of no numbers, which lifting layers had until 26 November 2026.
+
+    Args:
+        state: the `state_dict` of an optimizer.
+    """
+    empty = {
+        index
+        for index, values in state["state"].items()
+        if any(isinstance(value, Tensor) and not value.numel() for value in values.values())
+    }
+    groups = [
+        group | {"params": [index for index in group["params"] if index not in empty]}
+        for group in state["param_groups"]
+    ]
+    kept = {index: values for index, values in state["state"].items() if index not in empty}
+    return state | {"state": kept, "param_groups": groups}
