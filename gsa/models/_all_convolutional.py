@@ -46,7 +46,7 @@ class AllConvolutional(Network):
         super().__init__(group, in_channels, num_classes)
         check_positive(channels=channels)
         self.num_features = 2 * channels
-        widths = (channels,) * 3 + (2 * channels,) * 5
+        widths = self.stage_channels = (channels,) * 3 + (2 * channels,) * 5
         self.layers = nn.Sequential(nn.Dropout(input_dropout))
         for index, (inputs, outputs) in enumerate(zip((in_channels, *widths), widths, strict=False)):
             kind, side = LiftingConvolution if index == 0 else GroupConvolution, 1 if index > 6 else 3

@@ -72,6 +72,7 @@ class DenseNet(Network):
                 pool = SpatialPool(2, kind="average")
                 self.transitions.append(nn.Sequential(nn.BatchNorm3d(channels), nn.ReLU(), layer, pool))
         self.num_features = channels
+        self.stage_channels = tuple(range(growth, channels + 1, growth))
         self.reset_classifier(num_classes)
 
     def make_head(self, num_classes: int) -> nn.Module:

@@ -1,6 +1,7 @@
 """A network as the backbone of another: its features in place of logits."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from torch import Tensor, nn
 
@@ -8,6 +9,8 @@ from gsa.groups import Group
 from gsa.models._network import Network
 
 __all__ = ["Features"]
+
+_T = TypeVar("_T")
 
 
 class Features(nn.Module):
@@ -24,12 +27,14 @@ class Features(nn.Module):
     Attributes:
         network: as given.
         group, num_features: of the network.
+        channels: of each feature; empty where the network does not say.
 
     Shapes:
         [B, C, H, W] → a list of [B, channels, |H|, H′, W′]
 
     Raises:
-        ValueError: out_indices that are no integers. IndexError, when it is run: one that is not there.
+        ValueError: out_indices that are no integers.
+        IndexError: one that is not there; when it is run, if the network does not say how many there are.
     """
 
     __call__: Callable[..., list[Tensor]]
@@ -41,6 +46,7 @@ class Features(nn.Module):
         ):
             raise ValueError(f"out_indices must be a list of integers, but got {out_indices!r}")
         self.network, self.out_indices = network, out_indices
+        self.channels = self._chosen(network.stage_channels) if network.stage_channels else []
 
     @property
     def group(self) -> Group:
@@ -55,11 +61,12 @@ class Features(nn.Module):
         return {f"network.{name}" for name in self.network.no_weight_decay()}
 
     def forward(self, images: Tensor) -> list[Tensor]:
-        features = self.network.forward_stages(images)
-        if self.out_indices is None:
-            return features
-        count = len(features)
-        for index in self.out_indices:
+        return self._chosen(self.network.forward_stages(images))
+
+    def _chosen(self, all_of_them: Sequence[_T]) -> list[_T]:
+        count = len(all_of_them)
+        indices = range(count) if self.out_indices is None else self.out_indices
+        for index in indices:
             if not -count <= index < count:
                 raise IndexError(f"this network has the features 0 to {count - 1}, but out_indices names {index}")
-        return [features[index] for index in self.out_indices]
+        return [all_of_them[index] for index in indices]

@@ -56,7 +56,7 @@ class GroupCNN(Network):
             raise ValueError(f"attention must be 'none' or 'full', but got {attention!r}")
         if attention == "full" and bias:
             raise ValueError("attentive convolutions have no bias: set bias=False")
-        self.num_features, self.bias = channels, bias
+        self.num_features, self.stage_channels, self.bias = channels, (channels,) * 6, bias
         self.attention, self.attention_reduction = attention, attention_reduction
         self.layers = nn.Sequential()
         for index in range(6):

@@ -130,6 +130,7 @@ class GSANet(Network):
 
         self.stages = nn.ModuleList()
         channels = plan.channels
+        self.stage_channels = (channels,)
         for index, (blocks, pool) in enumerate(plan.stages()):
             stage, of_stage = nn.Sequential(), attention
             if plan.content_heads is not None:
@@ -146,6 +147,7 @@ class GSANet(Network):
                 stage.append(SpatialPool(pool, stride=2, on_inexact=self.on_inexact))
                 stage.append(nn.Dropout(dropouts.pool_dropout))
             self.stages.append(stage)
+            self.stage_channels += (channels,)
         self.num_features = channels
         self.reset_classifier(num_classes)
         if published:

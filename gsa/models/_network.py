@@ -29,6 +29,7 @@ class Network(nn.Module):
         training_only: keywords that change how the network learns, but not what it computes, such as its dropouts.
         group, num_classes: as given.
         num_features: channels of the features before the head.
+        stage_channels: channels of all of `forward_stages`; empty where a network does not say.
         pictures: what it was trained on, and how such pictures are normalised; None until it has been trained.
 
     Shapes:
@@ -40,6 +41,7 @@ class Network(nn.Module):
 
     training_only: ClassVar[tuple[str, ...]] = ()
     num_features: int
+    stage_channels: tuple[int, ...] = ()
     head: nn.Module
     pictures: PictureFormat | None = None
     __call__: Callable[..., Tensor]

@@ -60,7 +60,8 @@ class VisionTransformer(Network):
             raise ValueError(f"image_size must be divisible by patch_size, but got {image_size} and {patch_size}")
         if channels % num_heads:
             raise ValueError(f"channels must be divisible by num_heads, but got {channels} and {num_heads}")
-        self.image_size, self.patch_size, self.num_features = image_size, patch_size, channels
+        self.image_size, self.patch_size = image_size, patch_size
+        self.num_features, self.stage_channels = channels, (channels,)
         self.transformer = Transformer(
             image_size, patch_size, layers, num_heads, channels, mlp_channels, dropout, num_classes=num_classes or 1
         )

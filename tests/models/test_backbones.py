@@ -8,7 +8,9 @@ from gsa.symmetry import assert_equivariant
 from gsa.training import sort_parameters
 from tests.models.test_models import pictures
 
-NAMES = ["rotmnist_gsa", "digits_r4_sa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "pcam_r4_cnn", "rotmnist_vit"]
+NAMES = [
+    "rotmnist_gsa", "digits_r4_sa", "cifar10_gsa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "pcam_r4_cnn", "rotmnist_vit"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -20,11 +22,12 @@ def test_features_are_those_before_the_head(name):
     images = pictures(name, 2)
     features = backbone(images)
     assert all(f.ndim == 5 and f.shape[2] == network.group.order for f in features)
-    assert features[-1].shape[1] == network.num_features
+    assert backbone.channels == [f.shape[1] for f in features] and backbone.channels[-1] == network.num_features
     if name != "rotmnist_vit":  # whose head sees the class token only
         torch.testing.assert_close(features[-1], network.forward_features(images))
     chosen = gsa.create_model(name, features_only=True, out_indices=(0, -1)).eval()
     chosen.load_state_dict(backbone.state_dict())
+    assert chosen.channels == [features[0].shape[1], features[-1].shape[1]]
     for one, other in zip(chosen(images), (features[0], features[-1]), strict=True):
         torch.testing.assert_close(one, other)
 
@@ -61,7 +64,11 @@ def test_impossible_heads_are_refused(count):
 
 def test_features_that_are_not_there_are_refused():
     with pytest.raises(IndexError, match="has the features 0 to 3, but out_indices names 4"):
-        gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0, 4))(torch.rand(1, 1, 12, 12))
+        gsa.create_model("digits_r4_sa", features_only=True, out_indices=(0, 4))
+    backbone = gsa.create_model("digits_r4_sa", features_only=True)
+    backbone.network.stage_channels = ()  # as of a network of somebody's own, that does not say
+    with pytest.raises(IndexError, match="has the features 0 to 3, but out_indices names 4"):
+        gsa.models.Features(backbone.network, (0, 4))(torch.rand(1, 1, 12, 12))
     with pytest.raises(ValueError, match="set features_only=True"):
         gsa.create_model("digits_r4_sa", out_indices=(0,))
     with pytest.raises(ValueError, match="leave num_classes out"):
