@@ -2,10 +2,9 @@
 
 import csv
 import io
-import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
 from gsa.files import one_line, printable, refuse_unwritable, write_whole
-from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, passed_over, read_picture
+from gsa.files.pictures import ENDINGS, files_inside, has_pages, is_called_a_picture, passed_over, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
 from gsa.saved import Saved, read
@@ -126,8 +125,7 @@ def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     for place in places:
         found = [place]
         if place.is_dir():
-            inside: Iterable[Path] = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
-            inside = sorted(p for p in inside if not is_hidden(p.relative_to(place)))
+            inside = sorted(map(Path, files_inside(place)))
             found = [p for p in inside if is_called_a_picture(p)]
             others += [p for p in inside if not is_called_a_picture(p)]
             if not found:

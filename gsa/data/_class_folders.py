@@ -17,14 +17,21 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from gsa.data._parts import rows_of
 from gsa.files import printable
-from gsa.files.pictures import ENDINGS, has_pages, is_called_a_picture, is_hidden, passed_over, read_picture
+from gsa.files.pictures import (
+    ENDINGS,
+    files_inside,
+    has_pages,
+    is_called_a_picture,
+    is_hidden,
+    passed_over,
+    read_picture,
+)
 
 __all__ = ["PictureFiles", "class_names", "digest_of", "stratified", "unreadable_files"]
 
 Files = list[tuple[str, int]]
 _READ = ", ".join(ENDINGS)
 _SHOWN = 5  # files of a warning
-_LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 
 
 class PictureFiles(Dataset):
@@ -53,7 +60,7 @@ class PictureFiles(Dataset):
         found: Files = []
         others: list[str] = []
         for label, name in enumerate(classes):
-            inside = _inside(folder / name)
+            inside = files_inside(folder / name)
             pictures = [(path, label) for path in inside if is_called_a_picture(path)]
             if not pictures:
                 raise FileNotFoundError(
@@ -167,18 +174,6 @@ def stratified(
             part += order[:count]
             order = order[count:]
     return [sorted(part) for part in parts]
-
-
-def _inside(folder: Path) -> list[str]:
-    """Files at any depth, folder by folder, but for hidden ones and what systems leave."""
-    places, seen = [], set()
-    for place, below, names in os.walk(folder, followlinks=True):
-        seen.add(os.path.realpath(place))
-        below[:] = [name for name in below if os.path.realpath(os.path.join(place, name)) not in seen]  # links back
-        places.append((place, sorted(names)))
-    places.sort()
-    paths = [os.path.join(place, name) for place, names in places for name in names if name.lower() not in _LITTER]
-    return [path for path in paths if not is_hidden(os.path.relpath(path, folder))]
 
 
 def _tell_of(others: list[str], folder: Path) -> None:

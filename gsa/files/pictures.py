@@ -17,6 +17,7 @@ __all__ = [
     "FORMATS",
     "MOST_BYTES",
     "MOST_PIXELS",
+    "files_inside",
     "has_pages",
     "is_called_a_picture",
     "is_hidden",
@@ -28,6 +29,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is st
 ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
+_LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 _OFTEN = 5  # endings that are named
 # Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
 _BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
@@ -167,3 +169,15 @@ def _centre(picture: Image.Image, size: int) -> Image.Image:
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     left, top = (round((side - size) / 2) for side in picture.size)
     return picture.crop((left, top, left + size, top + size))
+
+
+def files_inside(folder: Path) -> list[str]:
+    """Files at any depth, folder by folder, in linked ones too; but for hidden ones and what systems leave."""
+    places, seen = [], set()
+    for place, below, names in os.walk(folder, followlinks=True):
+        seen.add(os.path.realpath(place))
+        below[:] = [name for name in below if os.path.realpath(os.path.join(place, name)) not in seen]  # links back
+        places.append((place, sorted(names)))
+    places.sort()
+    paths = [os.path.join(place, name) for place, names in places for name in names if name.lower() not in _LITTER]
+    return [path for path in paths if not is_hidden(os.path.relpath(path, folder))]

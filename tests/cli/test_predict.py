@@ -224,3 +224,19 @@ def test_files_that_are_passed_over_empty_and_absent_ones_are_told_of(network, f
     assert "2 are passed over (.txt: 1, .heic: 1); expected .apng" in said
     assert "empty.png cannot be read as a picture: it is empty" in said
     assert "nothere.png cannot be read as a picture: there is no such file" in said
+
+
+def test_linked_folders_are_entered_once_and_litter_is_no_news(network, folder, tmp_path, capsys):
+    """Planted: a link out of the folder, and one back into it."""
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "a.tif").rename(tmp_path / "elsewhere" / "far.tif")
+    (folder / "c").symlink_to(tmp_path / "elsewhere")
+    (folder / "c" / "back").symlink_to(folder)
+    (folder / "readme.txt").unlink()
+    for name in ("Thumbs.db", "b/.DS_Store", "b/desktop.ini"):
+        (folder / name).write_bytes(b"litter")
+    assert cli.main(["predict", str(folder)]) == 1
+    said = capsys.readouterr()
+    names = ["b/1.jpg", "b/2.PNG", "c/far.tif", "m.gif", "z, or not.png"]
+    assert [line.rsplit(": ", 1)[0] for line in said.out.splitlines()] == [str(folder / name) for name in names]
+    assert "passed over" not in said.err
