@@ -47,6 +47,7 @@ def describe(
         "form": model.get("form") or getattr(run.network, "form", None),
         "parameters": sum(p.numel() for p in run.network.parameters()),
         "epochs": len(rows),
+        "best_epoch": run.best_epoch,
         "train_seconds": sum(seconds),
         "seconds_per_epoch": sum(seconds) / len(rows) if rows else None,
         "peak_memory_mb": peak_memory_mb(device),

@@ -17,6 +17,7 @@ class Subject(Protocol):
         network: [B, C, H, W] → logits [B, num_classes].
         trainer: that trained it.
         history: `rows`, one an epoch.
+        best_epoch: whose weights the network has, counted from 0; None where none was chosen.
         estimate: `seconds` and `memory_mb` that it was expected to take, or None.
     """
 
@@ -25,6 +26,7 @@ class Subject(Protocol):
     network: nn.Module
     trainer: lightning.Trainer
     history: Any
+    best_epoch: int | None
     estimate: Any
 
     def logits(self, raw: Tensor) -> Tensor:

@@ -14,9 +14,11 @@ def summary(report: dict) -> str:
         f"{split['train']} / {split['val']} / {split['test']} for training / validation / test",
     ]
     if report["epochs"]:
+        best = report.get("best_epoch")  # which older reports lack
+        chosen = "" if best is None else f", weights of epoch {best + 1} of {report['epochs']}"
         lines.append(
             f"training     {report['epochs']} epochs, {report['train_seconds']:.0f} s "
-            f"({report['seconds_per_epoch']:.1f} s an epoch), {report['peak_memory_mb']:.0f} MB at most"
+            f"({report['seconds_per_epoch']:.1f} s an epoch), {report['peak_memory_mb']:.0f} MB at most{chosen}"
         )
     for part, name in (("val", "validation"), ("test", "test")):
         if report[f"{part}_accuracy"] is not None:

@@ -65,6 +65,7 @@ class Run:
     best: ModelCheckpoint | None  # what keeps the best epoch
     trainer: lightning.Trainer
     estimate: Any = None  # of what it will take
+    best_epoch: int | None = None  # whose weights the network has, from 0; None where none was chosen
 
     @property
     def folder(self) -> Path:

@@ -166,7 +166,7 @@ def _check_monitor(where: str, node: Any) -> None:
     if monitor is None:
         return
     target = str(node.get("_target_"))
-    chooses = target.endswith("ModelCheckpoint")  # weights, by accuracy
+    chooses = target.endswith(("ModelCheckpoint", "BestCheckpoint"))  # weights, by accuracy
     legal = ["val/accuracy"] if chooses else list(_MONITORED)
     if monitor not in legal:
         raise ConfigError(f"{where}.monitor must be one of {legal}{nearest(str(monitor), legal)}, but got {monitor!r}")

@@ -7,6 +7,7 @@ from gsa.models import list_models, preset
 __all__ = ["as_meant", "network_as_meant"]
 
 _LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
+_EARLIER_BEST = "lightning.pytorch.callbacks.ModelCheckpoint"  # of callbacks.best, which goes on as ours
 _LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
     "gsa.data.RotMNISTDataModule": {"clutter": 0, "occlusion": 0},
     "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0},
@@ -17,7 +18,15 @@ def as_meant(run: dict[str, Any]) -> dict[str, Any]:
     """The configuration of a run with all its keys."""
     data, model = run.get("data", {}), run.get("model", {})
     later = _LATER_DATA.get(data.get("_target_"), {})
-    return _LATER_KEYS | run | {"data": later | data, "model": network_as_meant(model)}
+    return _LATER_KEYS | run | {"data": later | data, "model": network_as_meant(model)} | _callbacks_as_meant(run)
+
+
+def _callbacks_as_meant(run: dict[str, Any]) -> dict[str, Any]:
+    callbacks = run.get("callbacks") or {}
+    best = callbacks.get("best") or {}
+    if best.get("_target_") != _EARLIER_BEST:
+        return {}
+    return {"callbacks": callbacks | {"best": best | {"_target_": "gsa.training.BestCheckpoint"}}}
 
 
 def network_as_meant(model: dict[str, Any]) -> dict[str, Any]:

@@ -222,7 +222,9 @@ def _fit(run: Run) -> dict[str, float]:
         elif "val/accuracy" in trainer.callback_metrics:
             metrics["val/accuracy"] = float(trainer.callback_metrics["val/accuracy"])
     if chosen is not None:
-        run.classifier.load_state_dict(read_checkpoint(chosen)["state_dict"])
+        checkpoint = read_checkpoint(chosen)
+        run.classifier.load_state_dict(checkpoint["state_dict"])
+        run.best_epoch = checkpoint["epoch"] if run.config.train else None
     if not run.config.train:
         (scores,) = trainer.validate(run.classifier, run.data, verbose=False)
         metrics["val/accuracy"] = scores["val/accuracy"]

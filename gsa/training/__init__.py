@@ -1,6 +1,7 @@
 """Training with Lightning: what is put together here for a run can be used in anybody's."""
 
 from gsa.training._averaging import AveragedWeights
+from gsa.training._best_checkpoint import BestCheckpoint
 from gsa.training._checkpoint_plugin import SafeCheckpointIO
 from gsa.training._classifier import Classifier
 from gsa.training._cuda_graph import CudaGraph
@@ -20,6 +21,7 @@ from gsa.training._strategy import ddp, warn_of_batch_norm
 
 __all__ = [
     "AveragedWeights",
+    "BestCheckpoint",
     "Classifier",
     "CudaGraph",
     "Examination",

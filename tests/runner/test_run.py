@@ -45,10 +45,11 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
 
 def test_the_best_weights_are_kept(small, tmp_path):
     _, objects = train(small("trainer.max_epochs=4", "optimizer.lr=0.05"))
-    accuracies = [row["val/accuracy"] for row in objects["history"]]
-    assert objects["report"]["val_accuracy"] == max(accuracies)
+    rank = [(row["val/accuracy"], -row["val/loss"]) for row in objects["history"]]
+    assert objects["report"]["val_accuracy"] == max(rank)[0]
     best = read_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")
-    assert best["epoch"] == accuracies.index(max(accuracies))
+    assert best["epoch"] == objects["report"]["best_epoch"] == rank.index(max(rank))
+    assert f"weights of epoch {best['epoch'] + 1} of 4\n" in (tmp_path / "run" / "report.txt").read_text()
     for name, value in objects["network"].state_dict().items():
         assert torch.equal(value, best["state_dict"][f"network.{name}"])
 
