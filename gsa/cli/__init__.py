@@ -130,7 +130,7 @@ def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
     predict.add_argument("--invert", action="store_true", help="show it the negatives: of dark digits on light paper")
     predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
     predict.add_argument("--device", default="cpu", help="where the network runs: cpu (default), cuda, cuda:1, mps")
-    predict.add_argument("--checkpoint", type=Path, default="rotmnist_gsa", help=f"{trained} (default rotmnist_gsa)")
+    predict.add_argument("--checkpoint", type=Path, help=f"{trained} (default rotmnist_gsa, which knows digits)")
 
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:

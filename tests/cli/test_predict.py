@@ -240,3 +240,11 @@ def test_linked_folders_are_entered_once_and_litter_is_no_news(network, folder, 
     names = ["b/1.jpg", "b/2.PNG", "c/far.tif", "m.gif", "z, or not.png"]
     assert [line.rsplit(": ", 1)[0] for line in said.out.splitlines()] == [str(folder / name) for name in names]
     assert "passed over" not in said.err
+
+
+def test_who_speaks_is_told_where_nobody_was_chosen(network, folder, capsys):
+    assert cli.main(["predict", str(folder / "a.tif")]) == 0
+    told = "gsa: by rotmnist_gsa of the package, which knows digits; --checkpoint outputs/… for one of yours\n"
+    assert capsys.readouterr().err == told
+    assert cli.main(["predict", str(folder / "a.tif"), "--checkpoint", "digits_gsa"]) == 0
+    assert capsys.readouterr().err == ""
