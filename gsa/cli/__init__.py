@@ -13,7 +13,11 @@ gsa dashboard ENTITY/PROJECT
 import argparse
 import errno
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
@@ -23,6 +27,8 @@ import gsa
 from gsa._extras import not_installed
 
 __all__ = ["main", "stop_telling"]
+
+_STOPPED = 128 + signal.SIGINT  # exit code
 
 
 def __getattr__(name: str) -> Any:
@@ -36,18 +42,23 @@ def __getattr__(name: str) -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command. 0 when all is well; 1 when a symmetry is broken or a picture cannot be read; 2 when it is asked
-    what it cannot do."""
+    what it cannot do; 130 when it is stopped by Ctrl-C."""
     if isinstance(sys.stdout, TextIOWrapper):  # names of files are of any alphabet, terminals are not
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             options = _parser().parse_args(arguments)
-            return int(import_module(f"gsa.cli._{options.command}").run(options))  # PyTorch: not for --help
+            with _ending_at_once():
+                command = import_module(f"gsa.cli._{options.command}")  # PyTorch: not for --help
+            return int(command.run(options))
         finally:
             sys.stdout.flush()  # here, where it can be told that it fails
     except BrokenPipeError:  # nobody reads on: gsa list | head
         stop_telling()
         return 0
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return _STOPPED
     except ModuleNotFoundError as error:
         print(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}", file=sys.stderr)
         return 2
@@ -61,6 +72,24 @@ def main(arguments: list[str] | None = None) -> int:
 def stop_telling() -> None:
     """What is printed from here on is for nobody."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """While modules are imported, Ctrl-C raises nothing: some pass over it, and are left half imported."""
+
+    def end(*_: object) -> None:
+        os.write(sys.stderr.fileno(), b"stopped\n")
+        os._exit(_STOPPED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _parser() -> argparse.ArgumentParser:

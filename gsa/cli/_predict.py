@@ -57,21 +57,23 @@ def run(options: Namespace) -> int:
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
     negatives: list[Path] = []
-    with _progress() as progress:
-        bar = progress.add_task("", total=len(files))
-        moves = group("R4M" if options.poses else "Z2")
-        for path, chances, is_negative in _asked(files, saved, moves, options.batch, options.invert):
-            if isinstance(chances, ValueError):
-                left_out.append(chances)
-            else:
-                negatives += [path] if is_negative else []
-                table.append((path, chances[0]))
-                _tell(_line(path, chances[0], saved.pictures, options.top))
-                if options.poses:
-                    _tell(_turned(chances, saved))
-            progress.advance(bar)
-    if options.csv is not None and table:
-        write_whole(options.csv, _csv(table, saved.pictures.classes))
+    try:
+        with _progress() as progress:
+            bar = progress.add_task("", total=len(files))
+            moves = group("R4M" if options.poses else "Z2")
+            for path, chances, is_negative in _asked(files, saved, moves, options.batch, options.invert):
+                if isinstance(chances, ValueError):
+                    left_out.append(chances)
+                else:
+                    negatives += [path] if is_negative else []
+                    table.append((path, chances[0]))
+                    _tell(_line(path, chances[0], saved.pictures, options.top))
+                    if options.poses:
+                        _tell(_turned(chances, saved))
+                progress.advance(bar)
+    finally:  # of what was stopped, too
+        if options.csv is not None and table:
+            write_whole(options.csv, _csv(table, saved.pictures.classes))
     if others:
         print(f"gsa: of the files in folders, {passed_over(others)}", file=sys.stderr)
     if left_out:

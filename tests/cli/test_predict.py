@@ -248,3 +248,20 @@ def test_who_speaks_is_told_where_nobody_was_chosen(network, folder, capsys):
     assert capsys.readouterr().err == told
     assert cli.main(["predict", str(folder / "a.tif"), "--checkpoint", "digits_gsa"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, capsys):
+    """Planted: stopped at the third picture."""
+    asked = _predict._chances
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    answers = iter([asked, asked, stop])
+    monkeypatch.setattr(_predict, "_chances", lambda *given: next(answers)(*given))
+    words = ["predict", str(folder / "b" / "1.jpg"), str(folder / "a.tif"), str(folder / "m.gif")]
+    assert cli.main([*words, "--batch", "1", "--csv", str(tmp_path / "out.csv"), "--checkpoint", "mine"]) == 130
+    assert capsys.readouterr().err == "stopped\n"
+    with open(tmp_path / "out.csv", newline="") as file:
+        assert [row[0] for row in csv.reader(file)][1:] == words[1:3]
+    assert not list(tmp_path.glob(".*.part"))
