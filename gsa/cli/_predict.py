@@ -1,7 +1,5 @@
 """gsa predict"""
 
-import csv
-import io
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -15,7 +13,7 @@ from torch import Tensor
 from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
-from gsa.files import one_line, printable, refuse_unwritable, write_whole
+from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
 from gsa.files.pictures import ENDINGS, files_inside, has_pages, is_called_a_picture, passed_over, read_picture
 from gsa.groups import Group, group
 from gsa.models import PictureFormat
@@ -73,7 +71,9 @@ def run(options: Namespace) -> int:
                 progress.advance(bar)
     finally:  # of what was stopped, too
         if options.csv is not None and table:
-            write_whole(options.csv, _csv(table, saved.pictures.classes))
+            paths, said = zip(*table, strict=True)
+            known = {"path": paths}
+            write_whole(options.csv, prediction_table(known, torch.stack(said).tolist(), saved.pictures.classes))
     if others:
         print(f"gsa: of the files in folders, {passed_over(others)}", file=sys.stderr)
     if left_out:
@@ -205,16 +205,6 @@ def _turned(chances: Tensor, saved: Saved) -> str:
         note = "" if inside else f"  (not in {own.name})"
         lines.append(f"    {moves.describe(g):20s} {name} {100 * chance:.1f} %{note}")
     return "\n".join(lines)
-
-
-def _csv(table: Sequence[tuple[Path, Tensor]], classes: Sequence[str]) -> bytes:
-    """Path, likeliest class, and every class's probability."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["path", "prediction", *classes])
-    for path, chances in table:
-        writer.writerow([path, classes[int(chances.argmax())], *(f"{p:.6g}" for p in chances.tolist())])
-    return text.getvalue().encode(errors="backslashreplace")
 
 
 def _progress() -> Progress:

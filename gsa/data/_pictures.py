@@ -191,6 +191,13 @@ class NormalisedPictures(Normalisation, Dataset):
             pictures = augment(pictures, self.augmentation, randoms)
         return self.normalise(pictures), labels
 
+    @property
+    def files(self) -> list[tuple[str, int]] | None:
+        """Path and label of every picture; None of pictures that have no files of their own."""
+        held, rows = rows_of(self.dataset)
+        files = getattr(held, "files", None)
+        return None if files is None else [files[row] for row in rows]
+
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
         return self._read(list(range(min(count, len(self)))))

@@ -1,9 +1,10 @@
-"""What is told of a run: report.json, a few lines of text, pictures, and a dashboard."""
+"""What is told of a run: report.json, a few lines of text, tables, pictures, and a dashboard."""
 
 from gsa.report._announcement import announcement
 from gsa.report._description import describe, peak_memory_mb, read_report, symmetry_of, write_report
 from gsa.report._gallery import GALLERY, draw_gallery
 from gsa.report._subject import Subject
+from gsa.report._tables import write_answers, write_parts
 from gsa.report._text import summary
 from gsa.report._wandb import WandbSections, show_on_wandb
 from gsa.report._workspace import dashboard
@@ -21,5 +22,7 @@ __all__ = [
     "show_on_wandb",
     "summary",
     "symmetry_of",
+    "write_answers",
+    "write_parts",
     "write_report",
 ]

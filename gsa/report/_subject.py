@@ -13,7 +13,7 @@ class Subject(Protocol):
 
     Attributes:
         config: its configuration.
-        data: a module with `parts`, `describe()`, and loaders.
+        data: a module with `parts`, `describe()`, and loaders; a part may have `files`, path and label of each picture.
         network: [B, C, H, W] → logits [B, num_classes].
         trainer: that trained it.
         history: `rows`, one an epoch.
@@ -44,9 +44,13 @@ class Findings(Protocol):
     Attributes:
         confusion: counts [K, K], true class by predicted class.
         calibration_error: expected calibration error.
-        mistakes: with `confidence`, `picture` [C, H, W], `label` and `predicted`, the most confident first.
+        mistakes: with `confidence`, `picture` [C, H, W], `label`, `predicted` and `row`, the most confident first.
+        rows, labels, chances: of the pictures that were tested, [N], [N] and [N, K].
     """
 
     confusion: Any
     calibration_error: Any
     mistakes: Any
+    rows: Any
+    labels: Any
+    chances: Any

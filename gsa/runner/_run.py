@@ -19,6 +19,8 @@ from gsa.report import (
     show_on_wandb,
     summary,
     symmetry_of,
+    write_answers,
+    write_parts,
     write_report,
 )
 from gsa.runner._build import Run, build, make_loggers
@@ -166,8 +168,9 @@ def _write_config(run: Run) -> None:
 
 
 def _announce(run: Run) -> None:
-    """What is about to be trained, in the loggers, in network.txt, and on the screen."""
+    """What is about to be trained, and on what, in the loggers, in network.txt, parts.csv, and on the screen."""
     (run.folder / "network.txt").write_text(f"{run.network}\n")
+    write_parts(run, run.folder)
     for logger in run.trainer.loggers:
         logger.log_hyperparams(flat(OmegaConf.to_container(run.config, resolve=True)))
     with explaining_memory(run, "training"):
@@ -241,9 +244,11 @@ def _test(run: Run, metrics: dict[str, float]) -> Findings | None:
 
 
 def _report(run: Run, metrics: dict, before: dict, findings: Findings | None) -> dict[str, Any]:
-    """report.json, report.txt and the pictures."""
+    """report.json, report.txt, test.csv and the pictures."""
     with explaining_memory(run, "measuring its symmetry"):
         report = describe(run, metrics, before, symmetry_of(run), findings)
+    if findings is not None:
+        write_answers(run, findings, run.folder)
     if run.config.report:
         print("drawing the report's pictures")
         draw_gallery(run.folder, report, run, findings)

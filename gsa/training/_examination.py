@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torchmetrics.classification import MulticlassCalibrationError, MulticlassConfusionMatrix
 
+from gsa.training._answers import Answers
+
 __all__ = ["Examination", "Findings", "Mistake"]
 
 _KEPT = 12  # mistakes
@@ -19,6 +21,7 @@ class Mistake(NamedTuple):
     picture: Tensor
     label: int
     predicted: int
+    row: int  # of the test part
 
 
 @dataclass
@@ -30,11 +33,17 @@ class Findings:
         calibration_error: expected calibration error, Σ_b n_b/N |accuracy_b − confidence_b| over 15 bins of confidence
             (Guo et al. 2017, equation 3).
         mistakes: the most confident first; of several processes, those of the first one's share.
+        rows: of the test part, [N]; fewer than all, where only some were tested.
+        labels: of these pictures, [N].
+        chances: probabilities of the classes, [N, K].
     """
 
     confusion: Tensor
     calibration_error: float
     mistakes: list[Mistake]
+    rows: Tensor
+    labels: Tensor
+    chances: Tensor
 
 
 class Examination(nn.Module):
@@ -48,12 +57,14 @@ class Examination(nn.Module):
         super().__init__()
         self.confusion = MulticlassConfusionMatrix(num_classes)
         self.calibration = MulticlassCalibrationError(num_classes, n_bins=15)
+        self.answers = Answers()
         self.mistakes: list[Mistake] = []
 
     def reset(self) -> None:
         """Forget what came before."""
         self.confusion.reset()
         self.calibration.reset()
+        self.answers.reset()
         self.mistakes = []
 
     def update(self, pictures: Tensor, logits: Tensor, labels: Tensor) -> None:
@@ -62,13 +73,17 @@ class Examination(nn.Module):
         chances = logits.float().softmax(-1)
         self.confusion.update(logits, labels)
         self.calibration.update(chances, labels)
+        self.answers.update(labels, chances)
         confidences, predicted = chances.max(-1)
         for index in torch.nonzero(predicted != labels).flatten().tolist():
             confidence = float(confidences[index])
             if len(self.mistakes) < _KEPT or confidence > self.mistakes[-1].confidence:
-                found = Mistake(confidence, pictures[index].detach().cpu(), int(labels[index]), int(predicted[index]))
+                row = int(self.answers.rows[-1][index])
+                picture = pictures[index].detach().cpu()
+                found = Mistake(confidence, picture, int(labels[index]), int(predicted[index]), row)
                 self.mistakes = sorted([*self.mistakes, found], key=lambda one: -one.confidence)[:_KEPT]
 
     def result(self) -> Findings:
         """What all batches together show; to be asked for while all processes are there."""
-        return Findings(self.confusion.compute().cpu(), float(self.calibration.compute()), self.mistakes)
+        answers = (tensor.cpu() for tensor in self.answers.compute())
+        return Findings(self.confusion.compute().cpu(), float(self.calibration.compute()), self.mistakes, *answers)

@@ -54,7 +54,7 @@ def test_a_folder_becomes_a_table_whatever_the_batch(network, folder, tmp_path, 
         words = ["predict", str(folder), "--csv", str(tmp_path / "out.csv"), "--batch", batch, "--top", "2"]
         assert cli.main(words) == 1
         said.append(capsys.readouterr())
-        with open(tmp_path / "out.csv", newline="") as file:
+        with open(tmp_path / "out.csv", newline="", encoding="utf-8-sig") as file:
             tables.append(list(csv.reader(file)))
     lines = said[0].out.splitlines()
     names = ["a.tif", "b/1.jpg", "b/2.PNG", "m.gif", "z, or not.png"]
@@ -89,7 +89,7 @@ def test_probabilities_are_those_of_the_network_on_the_test_pictures(device, tmp
     ]
     assert cli.main(words) == 0 and not capsys.readouterr().err
     expected = gsa.load("digits_gsa")(data.parts["test"].normalise((255 * raw).round() / 255)).softmax(-1)
-    with open(tmp_path / "o.csv", newline="") as file:
+    with open(tmp_path / "o.csv", newline="", encoding="utf-8-sig") as file:
         found = [[float(value) for value in row[2:]] for row in list(csv.reader(file))[1:]]
     torch.testing.assert_close(
         torch.tensor(found), expected.detach(), atol=1e-5 if device == "cpu" else 1e-3, rtol=1e-4
@@ -262,6 +262,6 @@ def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, caps
     words = ["predict", str(folder / "b" / "1.jpg"), str(folder / "a.tif"), str(folder / "m.gif")]
     assert cli.main([*words, "--batch", "1", "--csv", str(tmp_path / "out.csv"), "--checkpoint", "mine"]) == 130
     assert capsys.readouterr().err == "stopped\n"
-    with open(tmp_path / "out.csv", newline="") as file:
+    with open(tmp_path / "out.csv", newline="", encoding="utf-8-sig") as file:
         assert [row[0] for row in csv.reader(file)][1:] == words[1:3]
     assert not list(tmp_path.glob(".*.part"))

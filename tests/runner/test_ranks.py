@@ -93,6 +93,10 @@ def test_two_processes_train_what_one_trains(small, tmp_path, weighed):
     two, together = train(small(*options, *TWO, folder="two"))
     assert two == one
     assert together["report"]["used"] == alone["report"]["used"]
+    said = [
+        [line.split(",") for line in (tmp_path / name / "test.csv").read_text().splitlines()] for name in ("one", "two")
+    ]
+    assert [row[:3] for row in said[0]] == [row[:3] for row in said[1]] and len(said[0]) > 1
     for (name, a), b in zip(state(tmp_path / "one").items(), state(tmp_path / "two").values(), strict=True):
         assert (a - b).abs().max() <= 1e-10, name
     for a, b in zip(alone["history"], together["report"]["history"], strict=True):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gsa.training import Examination
+from gsa.training._answers import Answers
 
 
 def logits_of(chances):
@@ -23,6 +24,9 @@ def test_what_a_test_shows():
     assert [one.picture.unique().tolist() for one in findings.mistakes] == [[1.0], [3.0]]
     # each confidence is alone in its bin: |1 − 0.9|, |0 − 0.8|, |1 − 0.7|, |0 − 0.6|
     assert abs(findings.calibration_error - (0.1 + 0.8 + 0.3 + 0.6) / 4) < 1e-6
+    assert [one.row for one in findings.mistakes] == [1, 3]
+    assert findings.rows.tolist() == [0, 1, 2, 3] and findings.labels.tolist() == [0, 0, 1, 1]
+    torch.testing.assert_close(findings.chances[1:3], torch.tensor([[0.2, 0.8], [0.3, 0.7]]))
     record.reset()
     record.update(pictures[:1], logits_of([[0.9, 0.1]]), torch.tensor([0]))
     assert record.result().mistakes == [] and record.result().confusion.sum() == 1
@@ -42,3 +46,22 @@ def test_calibration_is_in_fifteen_bins():
     record = Examination(2)
     record.update(torch.zeros(2, 1, 2, 2), torch.tensor([[0.62, 0.38], [0.68, 0.32]]).log(), torch.tensor([0, 1]))
     assert record.result().calibration_error == pytest.approx((0.38 + 0.68) / 2, abs=1e-6)  # 0.15 in one of ten
+
+
+def test_rows_are_counted_over_batches_and_processes(monkeypatch):
+    """Of two processes: each has every second picture of two batches, of which one is not full."""
+    parts = []
+    for rank in range(2):
+        for name, value in (("is_initialized", True), ("get_rank", rank), ("get_world_size", 2)):
+            monkeypatch.setattr(f"torch.distributed.{name}", lambda value=value: value)
+        parts.append(Answers())
+        for count in (2, 2 - rank):
+            rows = rank + 2 * (torch.arange(count) + (len(parts[-1].rows) and 2))
+            parts[-1].update(rows, rows[:, None].float())
+    monkeypatch.undo()
+    together = Answers()
+    for name in ("rows", "labels", "chances"):
+        setattr(together, name, [*getattr(parts[0], name), *getattr(parts[1], name)])
+    together._update_count = 1
+    rows, labels, chances = together.compute()
+    assert rows.tolist() == labels.tolist() == chances[:, 0].tolist() == list(range(7))

@@ -1,0 +1,42 @@
+"""Which pictures a run has trained on, and what it said of each of the test."""
+
+import csv
+
+from gsa import viz
+from gsa.runner import train
+from tests.data.test_image_folder import write_pictures
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
+def test_pictures_in_folders_are_called_by_their_files(small, tmp_path, monkeypatch):
+    captions = []
+    draw = viz.draw_mistakes
+    monkeypatch.setattr(viz, "draw_mistakes", lambda pictures, found: captions.extend(found) or draw(pictures, found))
+    write_pictures(tmp_path, parts=("cells",), classes=("rund", "längs"), count=20)
+    folder = tmp_path / "cells"
+    options = ("report=true", "data=imagefolder", f"data.root='{folder}'", "data.size=8", "data.batch_size=4",
+               "model=digits_z2_sa", "trainer.max_epochs=1", "optimizer.lr=1e-9")  # fmt: skip
+    _, objects = train(small(*options))
+    parts, answers = rows(tmp_path / "run" / "parts.csv"), rows(tmp_path / "run" / "test.csv")
+    assert sorted(row["path"] for row in parts) == sorted(map(str, folder.rglob("*.jpg")))
+    assert all(row["path"].startswith(str(folder / row["class"])) for row in (*parts, *answers))
+    assert {part: sum(row["part"] == part for row in parts) for part in ("train", "val", "test")} == objects["report"][
+        "split"
+    ]
+    assert [row["path"] for row in answers] == [row["path"] for row in parts if row["part"] == "test"]
+    right = [row["class"] == row["prediction"] for row in answers]
+    assert sum(right) / len(right) == objects["report"]["test_accuracy"]
+    assert all(max(("rund", "längs"), key=lambda name: float(row[name])) == row["prediction"] for row in answers)
+    wrong = {row["path"].rsplit("/")[-1] for row in answers if row["class"] != row["prediction"]}
+    assert wrong and {caption.splitlines()[-1] for caption in captions} == wrong
+
+
+def test_other_pictures_have_their_number(small, tmp_path):
+    train(small("trainer.limit_test_batches=2"))
+    answers = rows(tmp_path / "run" / "test.csv")
+    assert [row["index"] for row in answers] == [str(index) for index in range(200)]
+    assert not (tmp_path / "run" / "parts.csv").exists()
