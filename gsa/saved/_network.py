@@ -9,6 +9,7 @@ from gsa._nearest import nearest
 from gsa.models import Network, PictureFormat, is_export, list_models, list_pretrained, pretrained_folder, read_export
 from gsa.saved._building import build
 from gsa.saved._checkpoint import read_checkpoint
+from gsa.saved._run_folder import checkpoint_of
 
 __all__ = ["Saved", "load", "read"]
 
@@ -45,13 +46,13 @@ def read(path: str | os.PathLike[str]) -> Saved:
     path = Path(path)
     if not path.exists() and len(path.parts) == 1 and not path.suffix:
         path = _of_name(str(path))
-    best, last = (path / "checkpoints" / f"{name}.ckpt" for name in ("best", "last"))
-    if is_export(path) and not best.is_file():  # which a run that was exported into its own folder has trained since
+    if (
+        is_export(path) and not (path / "checkpoints" / "best.ckpt").is_file()
+    ):  # which a run that was exported into its own folder has trained since
         config, weights = read_export(path)
         model, pictures, made_by = config["model"], config["pictures"], config["version"]
     else:
-        if path.is_dir():
-            path = best if best.is_file() or not last.is_file() else last
+        path = checkpoint_of(path)
         model, pictures, weights, made_by = _of_checkpoint(path)
     try:
         known = PictureFormat.of(pictures)

@@ -136,7 +136,8 @@ def refuse(workspace):
 @pytest.mark.parametrize("name, message", [
     ("digit_gsa", "neither a file nor a network called 'digit_gsa' (the nearest is 'digits_gsa')"),
     ("rotmnist_r4_sa", "rotmnist_r4_sa does not come trained: expected a run, a checkpoint, an export, or digits"),
-    ("outputs/nothing", "there is no checkpoint at outputs/nothing"),
+    ("nowhere/of/mine", "there is no file or folder nowhere: expected a run, a checkpoint or an export"),
+    ("nowhere/last.ckpt", "there is no checkpoint at nowhere/last.ckpt"),
 ])  # fmt: skip
 def test_a_name_that_is_none_has_a_nearest_one(name, message, capsys):
     for words in ["predict", "a.png", "--checkpoint", name], ["export", "--to", "x", "--checkpoint", name]:
