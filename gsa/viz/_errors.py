@@ -22,13 +22,14 @@ def draw_errors(before: dict[str, dict], after: dict[str, dict]) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(4.0, 0.55 * len(after) + 2), 3), layout="constrained")
+    figure = Figure(figsize=(max(4.0, 0.72 * len(after) + 1.2), 3), layout="constrained")
     axis = figure.subplots()
     floor, most = 1e-9, 4.0  # the identity has no error at all, which a logarithm cannot show
     for offset, errors, label, color in ((-0.2, before, "before training", "C7"), (0.2, after, "after", "C0")):
         heights = [_height(entry["error"], floor, most) for entry in errors.values()]
         axis.bar([i + offset for i in range(len(errors))], heights, 0.4, label=label, color=color)
-    marks = [f"{name}\n{'exact' if entry['exact'] else 'sampled'}" for name, entry in after.items()]
+    names = [name.replace(", ", ",\n") for name in after]  # mirror, then 90°
+    marks = [f"{name}\n{'exact' if of['exact'] else 'sampled'}" for name, of in zip(names, after.values(), strict=True)]
     axis.set_xticks(range(len(after)), marks, fontsize=8)
     axis.set_yscale("log")
     axis.set_ylim(floor / 2, most)

@@ -67,7 +67,11 @@ def draw_orbit(
             axes[row, column].bar(range(len(values[g])), values[g], color="C0" if row == 1 + len(poses) else "C7")
             axes[row, column].set_ylim(*_limits(list(values.values())))
 
-    names = [f"pose {group.describe(h)}" for h in poses] if count == group.order else ["feature"] * len(poses)
+    names = (
+        [f"pose {group.describe(h)}".replace(", ", ",\n") for h in poses]
+        if count == group.order
+        else ["feature"] * len(poses)
+    )
     for row, label in enumerate(["input", *names, *networks]):
         axes[row, 0].set_ylabel(label, fontsize=8)
         for axis in axes[row]:

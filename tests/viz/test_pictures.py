@@ -142,3 +142,27 @@ def test_what_is_not_a_number_reaches_the_end_of_the_axis():
     told = {"0°": {"error": 0.0, "exact": True}, "180°": {"error": float("nan"), "exact": True}}
     (axis,) = viz.draw_errors(told, told).axes
     assert [bar.get_height() for bar in axis.patches[:2]] == [1e-9, axis.get_ylim()[1]]
+
+
+def overlap(figure, labels):
+    """Whether any two labels lie over each other once the figure is drawn."""
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in labels]
+    return any(one.overlaps(other) for index, one in enumerate(boxes) for other in boxes[:index])
+
+
+@pytest.mark.parametrize("name", ["R4", "R4M", "R8M"])
+def test_elements_of_large_groups_can_be_read(name):
+    group = gsa.group(name)
+    errors = {group.describe(g): {"error": 0.1, "exact": g in group.grid_elements} for g in range(group.order)}
+    figure = viz.draw_errors(errors, errors)
+    assert not overlap(figure, figure.axes[0].get_xticklabels())
+    figure = viz.draw_orbit(torch.rand(1, 8, 8), lambda x: x[:, :, None].repeat(1, 1, group.order, 1, 1), {}, group)
+    assert not overlap(figure, [axis.yaxis.label for axis in figure.axes if axis.get_ylabel()])
+    encodings = viz.draw_encodings(torch.rand(group.order, 5, 5, 4), group)
+    assert not overlap(encodings, [axis.yaxis.label for axis in encodings.axes if axis.get_ylabel()])
+
+
+def test_labels_that_overlap_are_noticed():
+    figure = viz.draw_errors(*2 * [{f"a long name {index}": {"error": 0.1, "exact": True} for index in range(8)}])
+    assert overlap(figure, figure.axes[0].get_xticklabels())
