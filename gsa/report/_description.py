@@ -56,6 +56,7 @@ def describe(
         "test_accuracy": metrics.get("test/accuracy"),
         "test_auroc": metrics.get("test/auroc"),
         "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
+        "confusion": None if findings is None else _confusion(findings.confusion, run.data),
         "calibration_error": None if findings is None else findings.calibration_error,
         "equivariance_error": after,
         "equivariance_error_before": before,
@@ -76,6 +77,11 @@ def _by_class(confusion: Tensor, data: Any) -> dict[str, float | None]:
     counts = confusion.sum(1).tolist()
     found = zip(data.classes, confusion.diagonal().tolist(), counts, strict=True)
     return {name: right / count if count else None for name, right, count in found}
+
+
+def _confusion(confusion: Tensor, data: Any) -> dict[str, list]:
+    """Counts, a row a true class and a column a predicted one, both in the order of the classes."""
+    return {"classes": list(data.classes), "counts": confusion.tolist()}
 
 
 def symmetry_of(run: Subject) -> dict[str, dict]:

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_confusion"]
 
+_NAMED = 60  # classes whose names and counts can still be read
+_CELL = 0.25  # inches
+
 
 def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure:
-    """The confusion matrix, each row as shares of its class.
+    """The confusion matrix, each row as shares of its class; up to 60 classes are named.
 
     Args:
         counts: int [K, K], true class by predicted class.
@@ -28,18 +31,21 @@ def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure
 
     classes = len(counts)
     shares = counts / counts.sum(1, keepdim=True).clamp_min(1)
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
+    side = max(4.5, _CELL * min(classes, _NAMED) + 1.5)
+    figure = Figure(figsize=(side + 0.5, side), layout="constrained")
     axis = figure.subplots()
     image = axis.imshow(shares.numpy(force=True), cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, label="share of the true class")
-    if classes <= 20:
+    if classes <= _NAMED:
         for true, predicted in torch.cartesian_prod(torch.arange(classes), torch.arange(classes)).tolist():
             if counts[true, predicted]:
                 color = "white" if shares[true, predicted] > 0.5 else "black"
                 text = str(int(counts[true, predicted]))
-                axis.text(predicted, true, text, ha="center", va="center", fontsize=7, color=color)
+                axis.text(
+                    predicted, true, text, ha="center", va="center", fontsize=7 if classes <= 20 else 5, color=color
+                )
         shown = list(map(str, range(classes) if names is None else names))
-        axis.set_xticks(range(classes), shown, rotation=45 if max(map(len, shown)) > 2 else 0)
+        axis.set_xticks(range(classes), shown, rotation=90 if max(map(len, shown)) > 2 else 0)
         axis.set_yticks(range(classes), shown)
     axis.set_xlabel("predicted class")
     axis.set_ylabel("true class")

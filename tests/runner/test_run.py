@@ -29,6 +29,9 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     metrics, objects = train(small("report=true", "logger=csv", "model=digits_r4_sa"))
     folder, report = tmp_path / "run", objects["report"]
     assert read_report(folder) == report and report.keys() > KEYS
+    counts = report["confusion"]["counts"]
+    assert report["confusion"]["classes"] == list(report["class_accuracy"]) and sum(map(sum, counts)) == 397
+    assert sum(counts[k][k] for k in range(10)) / 397 == pytest.approx(report["test_accuracy"])
     assert len(report["class_accuracy"]) == 10 and 0 <= report["calibration_error"] <= 1
     assert report["model"] == "digits_r4_sa" and report["group"] == "R4" and report["epochs"] == 2
     assert metrics == {"val/accuracy": report["val_accuracy"], "test/accuracy": report["test_accuracy"]}

@@ -47,6 +47,17 @@ def test_confusion_has_the_names_of_the_classes():
     assert [label.get_text() for label in axis.get_yticklabels()] == ["cat", "dog"]
 
 
+@pytest.mark.parametrize("classes, named", [(12, True), (60, True), (61, False)])
+def test_many_classes_have_names_that_can_be_read(classes, named):
+    names = [f"a cell of the kind {index}" for index in range(classes)]
+    figure = viz.draw_confusion(torch.eye(classes, dtype=torch.int64), names)
+    axis = figure.axes[0]
+    assert [label.get_text() == name for label, name in zip(axis.get_yticklabels(), names, strict=False)][-1:] == [
+        named
+    ]
+    assert not named or not any(overlap(figure, labels) for labels in (axis.get_xticklabels(), axis.get_yticklabels()))
+
+
 @pytest.mark.parametrize("count, channels", [(1, 1), (5, 3)])
 def test_mistakes_have_a_picture_and_a_caption_each(count, channels):
     pictures, captions = torch.rand(count, channels, 6, 6), [f"taken for {index}" for index in range(count)]
