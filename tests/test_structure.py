@@ -42,7 +42,19 @@ ARROWS = {
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "files", "groups", "models", "saved"},
-    "cli": {"__init__", "_extras", "_kept", "files", "groups", "models", "saved", "symmetry", "explore", "report"}
+    "cli": {
+        "__init__",
+        "_extras",
+        "_kept",
+        "_nearest",
+        "files",
+        "groups",
+        "models",
+        "saved",
+        "symmetry",
+        "explore",
+        "report",
+    }
     | {"runner", "viz"},
     "__init__": {"_version", "_with_torch", "published", "groups", "encodings", "ops", "nn", "models", "symmetry"}
     | {"data", "runner", "saved", "training", "viz"},

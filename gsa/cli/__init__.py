@@ -25,6 +25,7 @@ from typing import Any
 
 import gsa
 from gsa._extras import not_installed
+from gsa._nearest import nearest
 
 __all__ = ["main", "stop_telling"]
 
@@ -92,8 +93,18 @@ def _ending_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest option of the command where there is none of a name."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        for option in (word.partition("=")[0] for word in unknown if word.startswith("-")):
+            self.error(f"there is no option {option}{nearest(option, self._option_string_actions)}")
+        return found, unknown
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("gsa", description="Group-equivariant self-attention; to train: gsa-train --help")
+    parser = _Parser("gsa", description="Group-equivariant self-attention; to train: gsa-train --help")
     parser.add_argument("--version", action="version", version=f"gsa {gsa.__version__}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
 

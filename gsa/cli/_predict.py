@@ -126,11 +126,16 @@ def _files(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """The files that were named, and those in folders at any depth, sorted, that are called as pictures are; others.
 
     Raises:
-        ValueError: a folder that has none.
+        ValueError: a folder that has none, or a pattern that stands for none.
     """
     files: dict[Path, None] = {}
     others: list[Path] = []
     for place in places:
+        if any(sign in place.name for sign in "*?") and not place.exists():
+            raise ValueError(
+                f"there is no file called {place}: the shell puts names in the place of * and ?, if there are such "
+                "files and the word stands without quotes"
+            )
         found = [place]
         if place.is_dir():
             inside = sorted(map(Path, files_inside(place)))

@@ -1,8 +1,12 @@
 """The report in words."""
 
+import math
+
 import numpy
 
 __all__ = ["summary"]
+
+_FEW = 1000  # test pictures, whose accuracy is told with how far it may be off by chance
 
 
 def summary(report: dict) -> str:
@@ -25,7 +29,8 @@ def summary(report: dict) -> str:
             share = f" (of {used[part]} pictures only)" if used[part] < split[part] else ""
             auroc = report.get(f"{part}_auroc")  # which reports of more classes, and older ones, lack
             area = "" if auroc is None else f", area under the ROC curve {auroc:.4f}"
-            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{area}{share}")
+            chance = _chance(report["test_accuracy"], used["test"]) if part == "test" else ""
+            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{chance}{area}{share}")
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
@@ -34,3 +39,15 @@ def summary(report: dict) -> str:
         worst = numpy.max(sampled)  # NaN where one is
         lines.append(f"             sampled between the pixels: {worst:.1e} at worst of {len(sampled)} elements")
     return "\n".join(lines)
+
+
+def _chance(share: float, count: int) -> str:
+    """Where 95 % confidence places a share that was found in few trials (Wilson 1927); nothing where there were many.
+
+    (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n),   z = 1.96
+    """
+    if count >= _FEW:
+        return ""
+    z, scale = 1.96, 100 / (1 + 1.96**2 / count)
+    middle, half = share + z**2 / (2 * count), z * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
+    return f", 95 % interval {scale * (middle - half):.1f} to {scale * (middle + half):.1f} %"

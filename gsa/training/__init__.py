@@ -12,6 +12,7 @@ from gsa.training._loss import TrainingLoss
 from gsa.training._moved_runs import MovedRuns
 from gsa.training._muon import Muon, muon
 from gsa.training._parameters import parameter_groups, sort_parameters
+from gsa.training._progress import EpochProgress
 from gsa.training._recordable import check_recordable
 from gsa.training._recorded_classifier import RecordedClassifier
 from gsa.training._schedules import constant, schedule, steps, warmup_cosine
@@ -24,6 +25,7 @@ __all__ = [
     "BestCheckpoint",
     "Classifier",
     "CudaGraph",
+    "EpochProgress",
     "Examination",
     "Findings",
     "FiniteSteps",

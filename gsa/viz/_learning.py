@@ -21,6 +21,7 @@ def draw_learning(rows: Sequence[dict[str, float]]) -> Figure:
         A matplotlib figure.
     """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 3), layout="constrained")
     for axis, metric in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
@@ -28,6 +29,7 @@ def draw_learning(rows: Sequence[dict[str, float]]) -> Figure:
             points = [(row["epoch"] + 1, row[f"{part}/{metric}"]) for row in rows if f"{part}/{metric}" in row]
             axis.plot(*zip(*points, strict=True) if points else ((), ()), color=color, marker=".", label=part)
         axis.set_xlabel("epoch")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axis.set_title(metric, fontsize=10)
         axis.grid(alpha=0.3)
     axis.legend()

@@ -265,3 +265,18 @@ def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, caps
     with open(tmp_path / "out.csv", newline="", encoding="utf-8-sig") as file:
         assert [row[0] for row in csv.reader(file)][1:] == words[1:3]
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_pattern_in_quotes_is_told_of(network, folder, capsys):
+    assert cli.main(["predict", str(folder / "*.png")]) == 2
+    assert "the shell puts names in the place of * and ?" in capsys.readouterr().err
+    (folder / "really*.png").write_bytes((folder / "a.tif").read_bytes())
+    assert cli.main(["predict", str(folder / "really*.png")]) == 0
+
+
+@pytest.mark.parametrize("words", [["--chekpoint", "outputs/mine"], ["--chekpoint=outputs/mine"]])
+def test_an_option_that_is_none_has_a_nearest_one(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["predict", "a.png", *words])
+    assert ended.value.code == 2
+    assert "there is no option --chekpoint (the nearest is '--checkpoint')" in capsys.readouterr().err

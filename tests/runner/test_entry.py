@@ -44,7 +44,7 @@ def test_a_run_is_built_once_and_announced(tmp_path):
     done = command(tmp_path, "seed=null")
     assert done.returncode == 0, done.stderr
     assert done.stdout.rstrip().endswith("made 1")
-    before, _, _ = done.stdout.partition("Epoch 0")
+    before, _, _ = done.stdout.partition("Epoch 1")
     announced = before.strip().splitlines()
     starts = [line.split()[0] for line in announced if not line.startswith("[")]
     assert starts[:6] == ["network", "data", "recipe", "device", "estimate", "folder"] and len(announced) < 24

@@ -16,6 +16,15 @@ def test_learning_has_a_line_for_each_part():
     viz.draw_learning([])
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4, 50])
+def test_epochs_are_whole(epochs):
+    figure = viz.draw_learning([{"epoch": epoch, "val/loss": 1.0} for epoch in range(epochs)])
+    figure.canvas.draw()
+    low, high = figure.axes[0].get_xlim()
+    ticks = [tick for tick in figure.axes[0].get_xticks() if low <= tick <= high]
+    assert ticks and all(tick == int(tick) for tick in ticks)
+
+
 def test_angles_of_an_invariant_function_are_flat_and_of_another_are_not():
     pictures = torch.zeros(4, 1, 9, 9)
     pictures[:, 0, 4, 4:] = torch.rand(4, 5)
