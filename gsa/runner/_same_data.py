@@ -6,7 +6,7 @@ from typing import Any
 
 from gsa.files import printable
 
-__all__ = ["refuse_other_classes", "refuse_other_pictures", "warn_of_another_test"]
+__all__ = ["refuse_other_classes", "refuse_other_pictures", "refuse_other_size", "warn_of_another_test"]
 
 _SHOWN = 5  # names of a message
 
@@ -24,6 +24,25 @@ def refuse_other_classes(checkpoint: dict[str, Any], path: str, classes: Sequenc
     found = [f"{_named(there, here)} there alone", f"{_named(here, there)} here alone"]
     differing = "they have another order" if set(there) == set(here) else ", ".join(found)
     raise ValueError(f"the checkpoint {path} was trained on other classes than those of the data: {differing}")
+
+
+def refuse_other_size(checkpoint: dict[str, Any], path: str, size: int, has_key: bool) -> None:
+    """Compare the side of the pictures of a checkpoint, where it says so, with that of the data.
+
+    Args:
+        checkpoint, path: of the trained network, which sees other details in pictures of another size.
+        size: of the data's pictures, in pixels.
+        has_key: whether data.size sets it.
+
+    Raises:
+        ValueError: another one.
+    """
+    pictures = checkpoint.get("pictures")
+    there = pictures.get("image_size") if isinstance(pictures, dict) else None
+    if not isinstance(there, int) or there == size:
+        return
+    found = f"data.size is {size}: say data.size={there}" if has_key else f"those of the data have {size}"
+    raise ValueError(f"the checkpoint {path} was trained on pictures of {there} pixels, but {found}")
 
 
 def refuse_other_pictures(checkpoint: dict[str, Any], path: str, digests: Mapping[str, str]) -> None:

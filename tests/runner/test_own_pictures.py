@@ -15,6 +15,7 @@ import gsa
 from gsa.runner import ConfigError, train
 from gsa.runner._nodes import with_network
 from gsa.runner._resume import refuse_other_training
+from gsa.runner._same_data import refuse_other_size
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
 from tests.data.test_image_folder import write_pictures
@@ -121,6 +122,20 @@ def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, 
     write_checkpoint({key: value for key, value in read_checkpoint(last).items() if key != "digests"}, last)
     if is_tested:
         train(small(*options))
+
+
+def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
+    """Planted: another size, which the network takes, too; and data that have no key for it."""
+    write_pictures(tmp_path, parts=("all",))
+    options = (*OWN, f"data.root={tmp_path / 'all'}")
+    train(small(*options))
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    options = (*options, f"ckpt_path='{last}'", "train=false")
+    train(small(*options, folder="tested"))
+    with pytest.raises(ConfigError, match="on pictures of 16 pixels, but data.size is 24: say data.size=16"):
+        train(small(*options, "data.size=24", folder="other"))
+    with pytest.raises(ValueError, match="was trained on pictures of 16 pixels, but those of the data have 24$"):
+        refuse_other_size(read_checkpoint(last), str(last), 24, has_key=False)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
