@@ -1,37 +1,24 @@
-"""Pictures in one folder a class: which files there are, whether they can be read, and fair shares of them."""
+"""Pictures in one folder a class: which files there are."""
 
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Container, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 from torch.utils.data import Dataset
 from torchvision.transforms.functional import pil_to_tensor
 
 from gsa.data._parts import rows_of
 from gsa.files import printable
-from gsa.files.pictures import (
-    ENDINGS,
-    files_inside,
-    has_pages,
-    is_called_a_picture,
-    is_hidden,
-    passed_over,
-    read_picture,
-)
+from gsa.files.pictures import ENDINGS, files_inside, is_called_a_picture, is_hidden, passed_over, read_picture
 
-__all__ = ["PictureFiles", "class_names", "digest_of", "stratified", "unreadable_files"]
+__all__ = ["PictureFiles", "class_names", "digest_of"]
 
 Files = list[tuple[str, int]]
 _READ = ", ".join(ENDINGS)
-_SHOWN = 5  # files of a warning
 
 
 class PictureFiles(Dataset):
@@ -107,73 +94,6 @@ def digest_of(pictures: Any, root: Path) -> str:
 def class_names(folder: Path) -> list[str]:
     """Names of the folders in a folder, but for hidden ones."""
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
-
-
-def unreadable_files(paths: Sequence[str], size: int) -> dict[str, str]:
-    """Read every file, several at a time, with a progress bar: path → why it cannot be read, of those that cannot.
-
-    A warning counts those of which only the first page is read.
-    """
-    stacks: list[str] = []
-
-    def why(path: str) -> str | None:
-        try:
-            read_picture(path, "RGB", size)
-        except ValueError as error:
-            return str(error)
-        if has_pages(path):
-            stacks.append(path)
-        return None
-
-    console = Console(stderr=True)
-    with ThreadPoolExecutor(os.cpu_count()) as threads:  # decoders let other threads work
-        reasons = track(
-            threads.map(why, paths),
-            "looking at all pictures",
-            total=len(paths),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        unreadable = {path: reason for path, reason in zip(paths, reasons, strict=True) if reason is not None}
-    if stacks:
-        named = ", ".join(printable(Path(path).name) for path in sorted(stacks)[:_SHOWN])
-        more = ", …" if len(stacks) > _SHOWN else ""
-        warnings.warn(
-            f"files with several pages, of which the first is read ({len(stacks)}): {named}{more}", stacklevel=2
-        )
-    return unreadable
-
-
-def stratified(
-    labels: Sequence[int], shares: Mapping[str, float], seed: int, name: Callable[[int], str]
-) -> list[list[int]]:
-    """Indices in parts, every label in each part by its share and at least once; what remains is the last part.
-
-    Args:
-        labels: of all pictures.
-        shares: of all parts but the last, by their names for messages.
-        seed: of the order in which they are dealt out.
-        name: of a label, for messages.
-
-    Raises:
-        ValueError: a label that has too few pictures to be in every part, or shares that leave none.
-    """
-    random = numpy.random.default_rng(seed)
-    parts: list[list[int]] = [[] for _ in range(len(shares) + 1)]
-    for label in sorted(set(labels)):
-        order = random.permutation([index for index, found in enumerate(labels) if found == label]).tolist()
-        counts = [max(round(share * len(order)), 1) for share in shares.values()]
-        if sum(counts) >= len(order):
-            taken = ", ".join(f"{share} takes {count}" for share, count in zip(shares, counts, strict=True))
-            raise ValueError(
-                f"every class must have pictures in each of {len(parts)} parts, but {name(label)} has {len(order)}, "
-                f"of which {taken}"
-            )
-        for part, count in zip(parts, [*counts, len(order)], strict=True):
-            part += order[:count]
-            order = order[count:]
-    return [sorted(part) for part in parts]
 
 
 def _tell_of(others: list[str], folder: Path) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy
 from torch.utils.data import Subset
 
-from gsa.data._class_folders import PictureFiles, class_names, digest_of, stratified, unreadable_files
+from gsa.data._class_folders import PictureFiles, class_names, digest_of
+from gsa.data._copies import refuse_copies
+from gsa.data._division import divided
+from gsa.data._looked_at import look_at, warn_of_stacks
 from gsa.data._pictures import LabelledPictures, PictureDataModule
 
 __all__ = ["ImageFolderDataModule"]
@@ -138,7 +141,8 @@ class ImageFolderDataModule(PictureDataModule):
     ) -> dict[str, LabelledPictures]:
         """By part its share of every class; what remains is for training."""
         named = {f"{part}_share": share for part, share in shares.items()}
-        *drawn, train = stratified(files.labels, named, self.split_seed, classes.__getitem__)
+        contents = [self._contents[path] for path, _ in files.files]
+        *drawn, train = divided(files.labels, contents, named, self.split_seed, classes.__getitem__)
         parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
         return {"train": Subset(files, train), **parts}
 
@@ -148,10 +152,15 @@ class ImageFolderDataModule(PictureDataModule):
         return Subset(files, [rows[index] for index in order])
 
     def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
-        """The parts without files that cannot be read; one message for all of these."""
+        """The parts without files that cannot be read; one message for all of these, and one for copies."""
         paths = [path for files in parts.values() for path, _ in files.files]
         _refuse_links(paths, "every picture must be a file of its own")
-        reasons = unreadable_files(paths, self.image_size)
+        seen = look_at(paths, self.image_size)
+        warn_of_stacks(path for path, found in seen.items() if found.has_pages)
+        self._contents = {path: found.content for path, found in seen.items()}
+        refuse_copies(self._contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
+        refuse_copies(self._contents, {path: part for part, fs in parts.items() for path, _ in fs.files}, "part")
+        reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}
         if not reasons:
             return parts
         more = f"\n  … and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""

@@ -1,6 +1,7 @@
 """Pictures in folders."""
 
 import shutil
+from pathlib import Path
 
 import numpy
 import pytest
@@ -9,15 +10,16 @@ from PIL import Image
 from gsa.cli._predict import _files
 from gsa.data import ImageFolderDataModule
 from gsa.data._class_folders import PictureFiles
+from gsa.data._parts import rows_of
 
 
 def write_pictures(root, parts=("train", "test"), classes=("cat", "dog"), count=10, suffix="jpg", side=(40, 32)):
     """root/<part>/<class>/<number>, as CIFAR-10's JPEG folders are laid out."""
-    random = numpy.random.default_rng(0)
     for part in parts:
         for index, name in enumerate(classes):
             folder = root / part / name
             folder.mkdir(parents=True)
+            random = numpy.random.default_rng([*f"{part}/{name}".encode()])
             for number in range(count):
                 pixels = random.integers(0, 128, (side[1], side[0], 3), dtype=numpy.uint8) + 100 * (index % 2)
                 Image.fromarray(pixels.astype(numpy.uint8)).save(folder / f"{number}.{suffix}")
@@ -67,8 +69,8 @@ def test_stacks_are_counted(tmp_path, recwarn):
     ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
     assert not recwarn.list
     page = Image.new("L", (8, 8))
-    for name in ("dog/3.tif", "cat/b\n.tif"):
-        page.save(tmp_path / "all" / name, save_all=True, append_images=[page])
+    for shade, name in enumerate(("dog/3.tif", "cat/b\n.tif")):
+        Image.new("L", (8, 8), shade).save(tmp_path / "all" / name, save_all=True, append_images=[page])
     with pytest.warns(UserWarning, match=r"several pages, of which the first is read \(2\): b\\n.tif, 3.tif$"):
         ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
 
@@ -168,6 +170,44 @@ def test_a_picture_is_never_in_two_parts_or_of_two_classes(tmp_path):
     (root / "dog" / "cat.jpg").symlink_to("../cat/3.jpg")
     with pytest.raises(ValueError, match=r"dog/cat.jpg is .*cat/3.jpg: take the link away"):
         ImageFolderDataModule(root, batch_size=1).setup()
+
+
+def test_copies_in_two_classes_are_refused(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    for number in (3, 4):
+        shutil.copy(tmp_path / f"all/cat/{number}.jpg", tmp_path / f"all/dog/copy{number}.jpg")
+    message = (
+        r"in one class only, but of the files 2 hold .*another class, such as .*dog/copy3.jpg and .*cat/3.jpg: take"
+    )
+    with pytest.raises(ValueError, match=message):
+        ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_copies_in_two_parts_are_refused(tmp_path, part):
+    write_pictures(tmp_path, parts=("train", "val", "test"))
+    shutil.copy(tmp_path / "train/cat/3.jpg", tmp_path / part / "cat" / "other.jpg")
+    with pytest.raises(
+        ValueError, match=f"in one part only, but of the files 1 hold .*{part}/cat/other.jpg and .*3.jpg"
+    ):
+        ImageFolderDataModule(tmp_path, batch_size=1).setup()
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_copies_within_a_class_come_into_one_part(tmp_path, flat):
+    """Planted: 30 copies of ten files, whose draw by files alone would tear them apart."""
+    write_pictures(tmp_path)
+    folder = tmp_path / "train" / "cat"
+    for number in range(10):
+        for again in range(3):
+            shutil.copy(folder / f"{number}.jpg", folder / f"{number}-{again}.jpg")
+    module = ImageFolderDataModule(tmp_path / "train" if flat else tmp_path, 8, 0.5, 4, test_share=0.3)
+    module.setup()
+    parts = {
+        part: {Path(files.files[row][0]).name[0] for row in rows if files.files[row][1] == 0}
+        for part, (files, rows) in ((part, rows_of(pictures.dataset)) for part, pictures in module.parts.items())
+    }
+    assert not parts["train"] & parts["val"] and (not flat or not parts["test"] & (parts["train"] | parts["val"]))
 
 
 def test_pictures_beside_the_classes_are_told_of(tmp_path):

@@ -93,7 +93,7 @@ def added(root):
 
 
 def of_another_class(root):
-    shutil.copytree(root / "dog", root / "wolf")
+    write_pictures(root, parts=(".",), classes=("wolf",))
 
 
 @pytest.mark.parametrize("change, goes_on, is_tested", [
