@@ -60,6 +60,10 @@ class PictureFiles(Dataset):
         _tell_of_loose(folder)
         return cls(found, size)
 
+    def below(self, folder: Path, classes: Sequence[str]) -> list[str]:
+        """Path of every file below the folder of its class, which is in `folder`."""
+        return [os.path.relpath(path, folder / classes[label]) for path, label in self.files]
+
     def without(self, paths: Container[str]) -> "PictureFiles":
         """The same but for some files.
 

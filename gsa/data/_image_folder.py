@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,15 +12,18 @@ from torch.utils.data import Subset
 
 from gsa.data._class_folders import PictureFiles, class_names, digest_of
 from gsa.data._copies import refuse_copies
-from gsa.data._division import divided
+from gsa.data._division import by_groups, divided
+from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._looked_at import look_at, warn_of_stacks
-from gsa.data._pictures import LabelledPictures, PictureDataModule
+from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
+from gsa.files import printable
 
 __all__ = ["ImageFolderDataModule"]
 
 _PARTS = ("train", "val", "test")
 _LIKE_PARTS = {*_PARTS, "valid", "validation", "training", "testing"}
 _SHOWN = 20  # files of a message
+_CLASSES = 8  # of a line
 _ONE_FOLDER = "every class of every part must have a folder of its own"
 
 
@@ -39,6 +43,9 @@ class ImageFolderDataModule(PictureDataModule):
         test_share: of the pictures of every class, where there are no parts.
         least_batches: an epoch goes through few pictures several times, until it has so many batches.
         unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
+        groups: of pictures that come into one part, whatever their class: None; "folder" of a class that they are in, such
+            as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below the
+            folders of the classes, such as '^(p\\d+)_'.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
@@ -67,6 +74,7 @@ class ImageFolderDataModule(PictureDataModule):
         test_share: float = 0.2,
         unreadable: str = "refuse",
         least_batches: int = 0,
+        groups: str | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
@@ -76,10 +84,12 @@ class ImageFolderDataModule(PictureDataModule):
                 raise ValueError(f"{name} must be between 0 and 1, but got {share}")
         if unreadable not in ("refuse", "skip"):
             raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
+        check_groups(groups)
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
         if least_batches < 0:
             raise ValueError(f"least_batches must not be negative, but got {least_batches}")
         self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
+        self.groups = groups
         self.source = self.root.name
 
     @property
@@ -97,26 +107,38 @@ class ImageFolderDataModule(PictureDataModule):
         """Part → SHA-256 of the paths below the root, and of the labels, of its files in their order."""
         return {part: digest_of(pictures.dataset, self.root) for part, pictures in self.parts.items()}
 
+    def describe(self) -> dict[str, str | int]:
+        """With the classes and how many pictures each has, abbreviated."""
+        if not self.parts:
+            return super().describe()
+        counts = Counter(label for pictures in self.parts.values() for label in labels_of(pictures.dataset))
+        words = [f"{printable(name)} {counts[label]}" for label, name in enumerate(self.classes)]
+        more = f", … and {len(words) - _CLASSES} more" if len(words) > _CLASSES else ""
+        return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"}
+
     def load(self) -> dict[str, LabelledPictures]:
         classes = self.classes
         self._check_names(classes)
         if not self._in_parts:
             _refuse_links([self.root / name for name in classes], _ONE_FOLDER)
             files = self._readable({"all": self._files(self.root, classes)})["all"]
-            return self._dealt_out(
-                files, classes, {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
-            )
+            shares = {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
+            return self._dealt_out(files, self.root, classes, shares)
         named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()
         for part in named:
             if (found := self._classes(part)) != classes:
                 raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
         _refuse_links([self.root / part / name for part in named for name in classes], _ONE_FOLDER)
         read = self._readable({part: self._files(self.root / part, classes) for part in named})
+        if self.groups is not None:
+            refuse_groups_in_two_parts(
+                {part: self._groups_of(files, self.root / part, classes) for part, files in read.items()}
+            )
         parts: dict[str, LabelledPictures] = {
             part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
         }
         if "val" not in parts:
-            parts |= self._dealt_out(read["train"], classes, {"val": self.val_share})
+            parts |= self._dealt_out(read["train"], self.root / "train", classes, {"val": self.val_share})
         return parts
 
     @property
@@ -137,14 +159,27 @@ class ImageFolderDataModule(PictureDataModule):
         return PictureFiles.of_folder(folder, classes, self.image_size)
 
     def _dealt_out(
-        self, files: PictureFiles, classes: Sequence[str], shares: dict[str, float]
+        self, files: PictureFiles, folder: Path, classes: Sequence[str], shares: dict[str, float]
     ) -> dict[str, LabelledPictures]:
         """By part its share of every class; what remains is for training."""
         named = {f"{part}_share": share for part, share in shares.items()}
         contents = [self._contents[path] for path, _ in files.files]
-        *drawn, train = divided(files.labels, contents, named, self.split_seed, classes.__getitem__)
+        if self.groups is None:
+            warn_of_folders(folder, classes, list(zip(files.below(folder, classes), files.labels, strict=True)))
+            *drawn, train = divided(files.labels, contents, named, self.split_seed, classes.__getitem__)
+        else:
+            groups = self._groups_of(files, folder, classes)
+            refuse_copies(
+                {path: self._contents[path] for path, _ in files.files},
+                {path: group for (path, _), group in zip(files.files, groups, strict=True)},
+                "group",
+            )
+            *drawn, train = by_groups(files.labels, groups, named, self.split_seed, classes.__getitem__)
         parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
         return {"train": Subset(files, train), **parts}
+
+    def _groups_of(self, files: PictureFiles, folder: Path, classes: Sequence[str]) -> list[str]:
+        return groups_of(files.below(folder, classes), self.groups or "folder")
 
     def _mixed(self, files: PictureFiles, rows: Sequence[int]) -> Subset:
         """In an order whose first few are of all classes, for whoever looks at no more (`limit_test_batches`)."""

@@ -15,7 +15,7 @@ from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder
 from gsa.data._parts import check_parts, rows_of
 
-__all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "pictures_in_memory"]
+__all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "labels_of", "pictures_in_memory"]
 
 
 class LabelledPictures(Protocol):
@@ -124,7 +124,7 @@ class PictureDataModule(DescribedData):
 
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
-        return torch.bincount(torch.tensor(_labels(self.parts["train"].dataset)), minlength=self.num_classes)
+        return torch.bincount(torch.tensor(labels_of(self.parts["train"].dataset)), minlength=self.num_classes)
 
     def _rounds_per_epoch(self) -> int:
         """How many times an epoch goes through the training pictures."""
@@ -222,7 +222,7 @@ def _in_unit(pictures: Tensor) -> Tensor:
     return pictures / 255 if pictures.dtype == torch.uint8 else pictures
 
 
-def _labels(dataset: Any) -> list[int]:
+def labels_of(dataset: Any) -> list[int]:
     """The labels of a data set; pictures are read only where it does not keep them apart."""
     dataset, rows = rows_of(dataset)
     if isinstance(dataset, TensorDataset):

@@ -22,6 +22,7 @@ def announcement(run: Subject) -> str:
         "network": f"{name}{f', group {group}' if group else ''}, {parameters:,} parameters, seed {config.seed}",
         "data": f"{data['name']} ({data['source']}), {data['train']} / {data['val']} / {data['test']} for training / "
         "validation / test",
+        "classes": data.get("classes"),
         "recipe": _recipe(config, run.data.batch_size) if config.train else "none: the checkpoint is tested",
         "device": _device(run),
         "estimate": str(run.estimate or ""),

@@ -1,6 +1,7 @@
 """Values that targets refuse, known before these are imported; the targets' own checks agree."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,13 @@ def _one_of(*choices: str) -> Limit:
     return Limit(f"must be one of {choices}", lambda value: value in choices)
 
 
+def _has_one_group(value: str) -> bool:
+    try:
+        return re.compile(value).groups == 1
+    except re.error:
+        return False
+
+
 _AT_LEAST_1 = Limit("must be at least 1", lambda value: value >= 1)
 _NOT_NEGATIVE = Limit("must not be negative", lambda value: value >= 0)
 _SHARE = Limit("must be a share in [0, 1)", lambda value: 0 <= value < 1)
@@ -32,6 +40,10 @@ _PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
 _FOLDER = Limit(
     "must be a folder that is there, with a folder of pictures for every class, or with train and test",
     lambda value: os.path.isdir(value),
+)
+_GROUPS = Limit(
+    "must be folder, or a regular expression with one group in brackets, such as '^(p\\d+)_'",
+    lambda value: value == "folder" or _has_one_group(value),
 )
 _AUGMENTATIONS = ("turns", "stretches", "flips", "crops", "randaugment")
 _AUGMENTED = Limit(
@@ -52,6 +64,7 @@ _FOLDERS = {
     "test_share": _PART,
     "unreadable": _one_of("refuse", "skip"),
     "least_batches": _NOT_NEGATIVE,
+    "groups": _GROUPS,
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}
 

@@ -7,7 +7,24 @@ from torch import nn
 from gsa.runner._limits import LIMITS
 from gsa.runner._signatures import _looked_up, signature
 
-VALUES = (-1, 0, 0.5, 1, 1.5, 2, "mnist", "official", "skip", "cats", [], ["turns"], ["flips", "turn"])
+VALUES = (
+    -1,
+    0,
+    0.5,
+    1,
+    1.5,
+    2,
+    "mnist",
+    "official",
+    "skip",
+    "folder",
+    "^(p)_",
+    "((",
+    "cats",
+    [],
+    ["turns"],
+    ["flips", "turn"],
+)
 
 
 def called(target, folder, **arguments):

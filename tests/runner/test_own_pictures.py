@@ -72,7 +72,7 @@ def test_the_recipe_for_own_pictures_averages_no_weights_and_has_steps_enough_fo
 def test_an_older_run_on_folders_goes_on(configure):
     config = configure("model=digits_r4_sa", "data=imagefolder")
     before = OmegaConf.to_container(config, resolve=True)
-    for key in ("test_share", "unreadable", "least_batches"):
+    for key in ("test_share", "unreadable", "least_batches", "groups"):
         del before["data"][key]
     refuse_other_training({"hyper_parameters": {"run": before}}, config)
     config.data.least_batches = 3

@@ -1,0 +1,101 @@
+"""Pictures that belong together, such as those of one patient, and come into one part."""
+
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+
+from gsa.files import printable
+
+__all__ = ["check_groups", "groups_of", "refuse_groups_in_two_parts", "warn_of_folders"]
+
+_SHOWN = 5  # names of a message
+
+
+def check_groups(groups: str | None) -> None:
+    """Look at how groups are found.
+
+    Raises:
+        ValueError: neither None, "folder", nor a regular expression with one group.
+    """
+    if groups is None or groups == "folder":
+        return
+    try:
+        count = re.compile(groups).groups
+    except re.error as error:
+        raise ValueError(f"groups must be a regular expression, but {groups!r} is none: {error}") from error
+    if count != 1:
+        raise ValueError(
+            f"groups must be 'folder' or a regular expression with one group in brackets, such as '^(p\\d+)_', but "
+            f"{groups!r} has {count}"
+        )
+
+
+def groups_of(below: Sequence[str], groups: str) -> list[str]:
+    """The group of each picture, whatever its class.
+
+    Args:
+        below: paths below the folders of their classes.
+        groups: "folder", where a picture in none is a group of its own, or an expression that is looked for.
+
+    Raises:
+        ValueError: a path in which the expression is not found.
+    """
+    if groups == "folder":
+        return [path.partition(os.sep)[0] if os.sep in path else f"{os.sep}{row}" for row, path in enumerate(below)]
+    found = [re.search(groups, path) for path in below]
+    missing = [path for path, match in zip(below, found, strict=True) if match is None or match[1] is None]
+    if missing:
+        raise ValueError(
+            f"groups must be found in every path below the folder of a class, but {groups!r} is not in {len(missing)} "
+            f"of {len(below)}, such as {printable(missing[0])}"
+        )
+    return [match[1] for match in found if match is not None]
+
+
+def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
+    """Parts that somebody has made share no group.
+
+    Args:
+        groups: part → those of its pictures.
+
+    Raises:
+        ValueError: naming one that is in two.
+    """
+    first: dict[str, str] = {}
+    for part, found in groups.items():
+        for group in found:
+            if (other := first.setdefault(group, part)) != part:
+                raise ValueError(
+                    f"a group must be in one part only, but {printable(group)} is in {other} and in {part}: move its "
+                    "pictures into one, or leave data.groups out"
+                )
+
+
+def warn_of_folders(root: str | os.PathLike, classes: Sequence[str], below: Sequence[tuple[str, int]]) -> None:
+    """Ask what folders within classes mean, where there are any.
+
+    Args:
+        root: the folder of the classes.
+        classes: their names.
+        below: path below the folder of its class, and label, of every picture.
+    """
+    folders: list[set[str]] = [set() for _ in classes]
+    for path, label in below:
+        folders[label].add(path.rpartition(os.sep)[0].partition(os.sep)[0])
+    inside = sorted(set().union(*folders) - {""})
+    if not inside:
+        return
+    apart = "pictures of one folder come into several parts; data.groups=folder keeps them together"
+    if len(inside) > 1 and all(found == set(inside) for found in folders):
+        warnings.warn(
+            f"the folders of {root} are taken as classes ({_listed(classes)}), though each holds the folders "
+            f"{_listed(inside)}: are these the classes? If so, they must be above the others; if not, {apart}",
+            stacklevel=2,
+        )
+    else:
+        warnings.warn(f"the classes of {root} hold folders ({_listed(inside)}): {apart}", stacklevel=2)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(printable, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")

@@ -1,0 +1,139 @@
+"""Pictures that belong together come into one part."""
+
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+
+from gsa.data import ImageFolderDataModule
+from gsa.data._division import by_groups
+from gsa.data._parts import rows_of
+from tests.data.test_image_folder import write_pictures
+
+
+def write_patients(root, patients=("p0", "p1", "p2", "p3"), classes=("cat", "dog"), count=5):
+    """root/<class>/<patient>/<patient>_<number>.png"""
+    for name in classes:
+        write_pictures(root, parts=(name,), classes=patients, count=count, suffix="png", side=(8, 8))
+        for patient in patients:
+            for file in (root / name / patient).iterdir():
+                file.rename(file.with_name(f"{patient}_{file.name}"))
+
+
+def patients_of(module):
+    """Part → names that files begin with, of every class."""
+    module.setup()
+    found = {part: rows_of(pictures.dataset) for part, pictures in module.parts.items()}
+    return {part: {Path(files.files[row][0]).name[:2] for row in rows} for part, (files, rows) in found.items()}
+
+
+@pytest.mark.parametrize("groups", ["folder", r"(p\d+)_"])
+def test_a_group_comes_into_one_part_whatever_the_class(tmp_path, groups, recwarn):
+    write_patients(tmp_path)
+    found = {seed: patients_of(ImageFolderDataModule(tmp_path, 8, batch_size=1, split_seed=seed, groups=groups))
+             for seed in range(4)}  # fmt: skip
+    for parts in found.values():
+        assert [len(parts[part]) for part in ("train", "val", "test")] == [2, 1, 1]
+        assert set.union(*parts.values()) == {"p0", "p1", "p2", "p3"}
+    again = patients_of(ImageFolderDataModule(tmp_path, 8, batch_size=1, groups=groups))
+    assert again == found[0] and len({str(sorted(parts["test"])) for parts in found.values()}) > 1
+    assert not recwarn.list
+
+
+def test_without_groups_they_are_torn_apart_which_is_told(tmp_path):
+    """Planted: what the test above would notice."""
+    write_patients(tmp_path, classes=("cat",))
+    write_pictures(tmp_path, parts=(".",), classes=("dog",), suffix="png", side=(8, 8))
+    with pytest.warns(
+        UserWarning, match=r"hold folders \(p0, p1, p2, p3\): .* several parts; data.groups=folder keeps"
+    ):
+        parts = patients_of(ImageFolderDataModule(tmp_path, 8, batch_size=1))
+    assert parts["train"] & parts["test"]
+
+
+def test_folders_that_look_like_the_classes_are_asked_about(tmp_path):
+    write_patients(tmp_path, classes=("p0", "p1"), patients=("a1", "b1"))
+    message = r"taken as classes \(p0, p1\), though each holds the folders a1, b1: are these the classes\?"
+    with pytest.warns(UserWarning, match=message):
+        ImageFolderDataModule(tmp_path, 8, batch_size=1).setup()
+
+
+def test_classes_are_as_even_as_groups_of_any_size_allow():
+    random = numpy.random.default_rng(0)
+    sizes = random.integers(1, 30, 60)
+    groups = [str(group) for group, size in enumerate(sizes) for _ in range(size)]
+    labels = random.choice(3, len(groups), p=[0.6, 0.3, 0.1]).tolist()
+    for seed in range(3):
+        parts = by_groups(labels, groups, {"test": 0.2, "val": 0.1}, seed, str)
+        assert sorted(row for part in parts for row in part) == list(range(len(labels)))
+        for label in range(3):
+            counts = [sum(labels[row] == label for row in part) for part in parts]
+            assert numpy.array(counts) / sum(counts) == pytest.approx([0.2, 0.1, 0.7], abs=0.06)
+
+
+def test_a_large_group_is_for_training():
+    groups = ["all"] * 100 + [name for name in "abc" for _ in range(10)]
+    assert [len(part) for part in by_groups([0] * 130, groups, {"test": 0.2, "val": 0.1}, 0, str)] == [20, 10, 100]
+
+
+def test_a_class_in_too_few_groups_is_refused(tmp_path):
+    write_patients(tmp_path, patients=("p0", "p1"))
+    with pytest.raises(
+        ValueError, match="groups in each of 3 parts, but cat has 2, of which test_share takes 1, val_sh"
+    ):
+        ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder").setup()
+
+
+def test_groups_that_leave_a_part_without_a_class_are_refused_with_the_counts():
+    """One large group is alone of two classes in the only possible way."""
+    groups = ["a", "a", "b", "b", "c", "d", "e"]
+    labels = [0, 1, 0, 1, 0, 1, 2]
+    with pytest.raises(ValueError, match="groups in each of 2 parts, but 2 has 1"):
+        by_groups(labels, groups, {"val": 0.5}, 0, str)
+    held = {"a": (0, 1), "b": (0, 2), "c": (1, 2)}  # any part of one group lacks a class
+    groups, labels = zip(*((name, label) for name, found in held.items() for label in found), strict=True)
+    with pytest.raises(ValueError, match=r"in each of 2 parts, but of \d they have (0 / 2|2 / 0) \(val, the rest\)"):
+        by_groups(labels, groups, {"val": 0.3}, 0, str)
+
+
+@pytest.mark.parametrize("groups, message", [
+    ("(p", "must be a regular expression, but .* is none"),
+    ("p", r"one group in brackets, .* but 'p' has 0"),
+    ("(p)(1)", "has 2"),
+])  # fmt: skip
+def test_what_finds_no_groups_is_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        ImageFolderDataModule(groups=groups)
+
+
+def test_a_path_without_a_group_is_refused(tmp_path):
+    write_patients(tmp_path)
+    with pytest.raises(ValueError, match=r"'\(p\[0-2\]\)_' is not in 10 of 40, such as p3/p3_0.png"):
+        ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="(p[0-2])_").setup()
+
+
+def test_given_parts_share_no_group(tmp_path):
+    write_patients(tmp_path / "train")
+    write_patients(tmp_path / "test", patients=("q0", "q1"))
+    parts = patients_of(module := ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder"))
+    assert len(parts["val"]) == 1 and len(parts["train"]) == 3
+    assert module.describe()["classes"] == "2: cat 30, dog 30"
+    (tmp_path / "test/cat/q0").rename(tmp_path / "test/cat/p3")
+    with pytest.raises(ValueError, match="in one part only, but p3 is in train and in test: move"):
+        ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder").setup()
+
+
+def test_copies_in_two_groups_are_refused(tmp_path):
+    write_patients(tmp_path)
+    shutil.copy(tmp_path / "cat/p0/p0_0.png", tmp_path / "cat/p1/p1_9.png")
+    with pytest.raises(ValueError, match=r"in one group only, but .* another group, such as .*p1_9.png and .*p0_0.png"):
+        ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder").setup()
+
+
+def test_many_classes_are_abbreviated(tmp_path):
+    write_pictures(tmp_path, parts=("all",), classes=[f"k{number}" for number in range(10)], count=3)
+    module = ImageFolderDataModule(tmp_path / "all", 8, batch_size=1)
+    assert "classes" not in module.describe()
+    module.setup()
+    assert module.describe()["classes"] == f"10: {', '.join(f'k{number} 3' for number in range(8))}, … and 2 more"
