@@ -163,7 +163,8 @@ def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int, invert
 def _read(path: Path, known: PictureFormat, invert: bool) -> Tensor | ValueError:
     """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
     try:
-        picture = to_tensor(read_picture(path, "L" if known.in_channels == 1 else "RGB", known.image_size))
+        mode = "L" if known.in_channels == 1 else "RGB"
+        picture = to_tensor(read_picture(path, mode, known.image_size, known.white))
     except ValueError as error:
         return error
     return 1 - picture if invert else picture

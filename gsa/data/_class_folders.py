@@ -27,10 +27,11 @@ class PictureFiles(Dataset):
     Args:
         files: path and label of each.
         size: side of the squares in pixels.
+        white: as of `read_picture`.
     """
 
-    def __init__(self, files: Files, size: int) -> None:
-        self.files, self.size = files, size
+    def __init__(self, files: Files, size: int, white: int | None = None) -> None:
+        self.files, self.size, self.white = files, size, white
 
     @property
     def labels(self) -> list[int]:
@@ -38,7 +39,7 @@ class PictureFiles(Dataset):
         return [label for _, label in self.files]
 
     @classmethod
-    def of_folder(cls, folder: Path, classes: Sequence[str], size: int) -> "PictureFiles":
+    def of_folder(cls, folder: Path, classes: Sequence[str], size: int, white: int | None = None) -> "PictureFiles":
         """The files at folder/<class>/** whose names end as pictures' do, in the order of their names; others warn.
 
         Raises:
@@ -58,7 +59,7 @@ class PictureFiles(Dataset):
             others += [path for path in inside if not is_called_a_picture(path)]
         _tell_of(others, folder)
         _tell_of_loose(folder)
-        return cls(found, size)
+        return cls(found, size, white)
 
     def below(self, folder: Path, classes: Sequence[str]) -> list[str]:
         """Path of every file below the folder of its class, which is in `folder`."""
@@ -74,7 +75,7 @@ class PictureFiles(Dataset):
         if gone := {label for _, label in self.files} - {label for _, label in left}:
             emptied = next(path for path, label in self.files if label in gone)
             raise ValueError(f"every class must have files that can be read, but there is none beside {emptied}")
-        return PictureFiles(left, self.size)
+        return PictureFiles(left, self.size, self.white)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -82,7 +83,7 @@ class PictureFiles(Dataset):
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         path, label = self.files[index]
         try:
-            return pil_to_tensor(read_picture(path, "RGB", self.size)), label
+            return pil_to_tensor(read_picture(path, "RGB", self.size, self.white)), label
         except ValueError as error:
             raise OSError(f"since all were looked at, {error}") from error
 

@@ -15,6 +15,7 @@ class DescribedData(lightning.LightningDataModule):
         name, source: of the data set, as reports show them.
         num_classes, in_channels, image_size: of the pictures.
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
+        white: the whole number of more than 8 bits that is white in files; None where that is the largest they hold.
         for_several_processes: whether each process of a run takes its share of every batch.
         parts: {"train", "val", "test"} → pictures, after `setup`.
         digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
@@ -27,6 +28,7 @@ class DescribedData(lightning.LightningDataModule):
     image_size: int
     mean: Sequence[float]
     std: Sequence[float]
+    white: int | None = None
     for_several_processes = True
     digests: Mapping[str, str] = {}
     parts: Mapping[str, Any]
@@ -47,6 +49,7 @@ class DescribedData(lightning.LightningDataModule):
 
     def picture_format(self) -> dict[str, str | int | list]:
         """What a trained network has to know to be shown other pictures, in plain values."""
+        white = {} if self.white is None else {"white": self.white}
         return {
             "data": self.name,
             "in_channels": self.in_channels,
@@ -55,6 +58,7 @@ class DescribedData(lightning.LightningDataModule):
             "mean": [float(value) for value in self.mean],
             "std": [float(value) for value in self.std],
             "classes": list(self.classes),
+            **white,
         }
 
     @property

@@ -14,7 +14,7 @@ from gsa.data._class_folders import PictureFiles, class_names, digest_of
 from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
-from gsa.data._looked_at import look_at, warn_of_stacks
+from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_stacks
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
 from gsa.files import printable
 
@@ -43,9 +43,10 @@ class ImageFolderDataModule(PictureDataModule):
         test_share: of the pictures of every class, where there are no parts.
         least_batches: an epoch goes through few pictures several times, until it has so many batches.
         unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
-        groups: of pictures that come into one part, whatever their class: None; "folder" of a class that they are in, such
-            as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below the
+        groups: of pictures that come into one part, whatever their class: None; "folder" of a class that they are in,
+            such as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below the
             folders of the classes, such as '^(p\\d+)_'.
+        white: the value that is white in files of more than 8 bits, such as 4095; the largest that they hold when None.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
@@ -75,6 +76,7 @@ class ImageFolderDataModule(PictureDataModule):
         unreadable: str = "refuse",
         least_batches: int = 0,
         groups: str | None = None,
+        white: int | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
@@ -89,7 +91,9 @@ class ImageFolderDataModule(PictureDataModule):
         if least_batches < 0:
             raise ValueError(f"least_batches must not be negative, but got {least_batches}")
         self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
-        self.groups = groups
+        if white is not None and white < 1:
+            raise ValueError(f"white must be at least 1, or None, but got {white}")
+        self.groups, self.white = groups, white
         self.source = self.root.name
 
     @property
@@ -156,7 +160,7 @@ class ImageFolderDataModule(PictureDataModule):
         return names
 
     def _files(self, folder: Path, classes: Sequence[str]) -> PictureFiles:
-        return PictureFiles.of_folder(folder, classes, self.image_size)
+        return PictureFiles.of_folder(folder, classes, self.image_size, self.white)
 
     def _dealt_out(
         self, files: PictureFiles, folder: Path, classes: Sequence[str], shares: dict[str, float]
@@ -190,8 +194,9 @@ class ImageFolderDataModule(PictureDataModule):
         """The parts without files that cannot be read; one message for all of these, and one for copies."""
         paths = [path for files in parts.values() for path, _ in files.files]
         _refuse_links(paths, "every picture must be a file of its own")
-        seen = look_at(paths, self.image_size)
+        seen = look_at(paths, self.image_size, self.white)
         warn_of_stacks(path for path, found in seen.items() if found.has_pages)
+        warn_of_dark_files(seen.values(), self.white)
         self._contents = {path: found.content for path, found in seen.items()}
         refuse_copies(self._contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
         refuse_copies(self._contents, {path: part for part, fs in parts.items() for path, _ in fs.files}, "part")

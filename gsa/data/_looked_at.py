@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.progress import track
 
 from gsa.files import printable
-from gsa.files.pictures import has_pages, read_picture
+from gsa.files.pictures import brightest, has_pages, read_picture
 
-__all__ = ["Seen", "look_at", "warn_of_stacks"]
+__all__ = ["Seen", "look_at", "warn_of_dark_files", "warn_of_stacks"]
 
 _SHOWN = 5  # files of a warning
+_DARK = 4  # times below what a file could hold, where two of its bits or more are never used
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,21 @@ class Seen:
         unread: why it cannot be read as a picture; None where it can.
         content: SHA-256 of its bytes; that of no other file where it cannot be read.
         has_pages: whether it is a stack, of which the first page is read.
+        brightest: its largest number and the largest that it could hold, where these have more than 8 bits.
     """
 
     unread: str | None
     content: str
     has_pages: bool = False
+    brightest: tuple[int, int] | None = None
 
 
-def look_at(paths: Sequence[str], size: int) -> dict[str, Seen]:
+def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[str, Seen]:
     """Read every file, several at a time, with a progress bar: path → what it holds."""
     console = Console(stderr=True)
     with ThreadPoolExecutor(os.cpu_count()) as threads:  # decoders let other threads work
         found = track(
-            threads.map(lambda path: _seen(path, size), paths),
+            threads.map(lambda path: _seen(path, size, white), paths),
             "looking at all pictures",
             total=len(paths),
             console=console,
@@ -59,11 +62,28 @@ def warn_of_stacks(paths: Iterable[str]) -> None:
         )
 
 
-def _seen(path: str, size: int) -> Seen:
+def warn_of_dark_files(seen: Iterable[Seen], white: int | None) -> None:
+    """Compare the largest of all numbers of more than 8 bits, where there are any, with what is taken for white."""
+    found = [one.brightest for one in seen if one.brightest is not None]
+    if not found:
+        return
+    largest, most = max(found, key=lambda pair: pair[0] / pair[1])
+    used = f"files of more than 8 bits ({len(found)}) use values up to {largest} of {most}"
+    if white is not None and largest > white:
+        warnings.warn(f"{used}: those above data.white={white} are all white", stacklevel=2)
+    elif white is None and largest * _DARK <= most:
+        enough = 2 ** max(largest.bit_length(), 1) - 1
+        warnings.warn(
+            f"{used} only, so that pictures come out dark and coarse: data.white={enough} makes {enough} white",
+            stacklevel=2,
+        )
+
+
+def _seen(path: str, size: int, white: int | None) -> Seen:
     try:
-        read_picture(path, "RGB", size)
+        read_picture(path, "RGB", size, white)
         with open(path, "rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         return Seen(str(error), path)
-    return Seen(None, content, has_pages(path))
+    return Seen(None, content, has_pages(path), brightest(path))

@@ -17,6 +17,7 @@ __all__ = [
     "FORMATS",
     "MOST_BYTES",
     "MOST_PIXELS",
+    "brightest",
     "files_inside",
     "has_pages",
     "is_called_a_picture",
@@ -65,7 +66,16 @@ def has_pages(path: str | os.PathLike) -> bool:
         return False
 
 
-def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Image.Image:
+def brightest(path: str | os.PathLike) -> tuple[int, int] | None:
+    """The largest whole number of a grey picture of more than 8 bits, and the largest it could hold; None of others."""
+    with Image.open(path, formats=FORMATS) as opened:
+        if not opened.mode.startswith("I"):
+            return None
+        values, white = _numbers(opened)
+        return int(values.max()), int(white)
+
+
+def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int, white: float | None = None) -> Image.Image:
     """The centre of a picture: the shorter side is scaled to `size`, the rest cut off.
 
     The first of several frames or pages; upright, where a camera has noted how it was held (EXIF), as viewers show it.
@@ -75,6 +85,8 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Im
         mode: of the picture that comes out, "L" or "RGB". Whole numbers of 16 or 32 bits come out on the scale of 8,
             white as white; floating ones are taken as they are, from 0 to 1. Transparency is left out.
         size: its side in pixels.
+        white: the whole number of more than 8 bits that is white, as are larger ones; the largest that the file could
+            hold when None.
 
     Raises:
         ValueError: anything else, floating numbers outside [0, 1], or a picture that is too large, which is looked at
@@ -87,7 +99,7 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int) -> Im
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             _check_pixels(*opened.size, size)
             _check_planes(opened)
-            return _centre(_upright(_eight_bits(opened).convert(mode), opened), size)
+            return _centre(_upright(_eight_bits(opened, white).convert(mode), opened), size)
     except Exception as error:  # what decoders make of damaged bytes has no common name
         reason = _NOT_READ
         if not isinstance(error, UnidentifiedImageError):
@@ -129,27 +141,32 @@ def _check_planes(picture: Image.Image) -> None:
         )
 
 
-def _eight_bits(picture: Image.Image) -> Image.Image:
+def _eight_bits(picture: Image.Image, white: float | None) -> Image.Image:
     """Grey pictures of more bits than 8, which Pillow would clip, on the scale of 8; others as they are."""
-    if picture.mode != "F" and not picture.mode.startswith("I"):
-        return picture
-    values = numpy.asarray(picture)
     if picture.mode == "F":
+        values, white = numpy.asarray(picture), 1.0
         if not (values.min() >= 0 and values.max() <= 1):  # NaN as well
             low, high = numpy.nanmin(values), numpy.nanmax(values)
             raise ValueError(f"floating numbers must be from 0 to 1, but are from {low:.6g} to {high:.6g}")
-        white = 1.0
-    elif picture.format != "TIFF":
-        white = 2.0**16 - 1  # the most that other formats have
+    elif picture.mode.startswith("I"):
+        values, most = _numbers(picture)
+        white = white or most
     else:
-        tags: Any = picture.tag_v2  # type: ignore[attr-defined]
-        bits, signed = tags.get(_BITS, (16,))[0], 2 in tags.get(_SAMPLE_FORMAT, ())
-        white = 2.0 ** (bits - signed) - 1
-        if bits == 32 and not signed:
-            values = values.view(numpy.uint32)  # Pillow knows no unsigned ones
-        if tags.get(_PHOTOMETRIC) == 0:
-            values = white - values  # white is zero
+        return picture
     return Image.fromarray(((values / white).clip(0, 1) * 255).round().astype(numpy.uint8))
+
+
+def _numbers(picture: Image.Image) -> tuple[numpy.ndarray, float]:
+    """Whole numbers of more bits than 8, the larger the lighter, and the largest that they could be."""
+    values = numpy.asarray(picture)
+    if picture.format != "TIFF":
+        return values, 2.0**16 - 1  # the most that other formats have
+    tags: Any = picture.tag_v2  # type: ignore[attr-defined]
+    bits, signed = tags.get(_BITS, (16,))[0], 2 in tags.get(_SAMPLE_FORMAT, ())
+    white = 2.0 ** (bits - signed) - 1
+    if bits == 32 and not signed:
+        values = values.view(numpy.uint32)  # Pillow knows no unsigned ones
+    return (white - values if tags.get(_PHOTOMETRIC) == 0 else values), white  # 0 where white is zero
 
 
 def _upright(picture: Image.Image, opened: Image.Image) -> Image.Image:

@@ -25,6 +25,7 @@ class PictureFormat:
         num_classes: of the labels.
         mean, std: by channel, that pictures in [0, 1] are normalised with.
         classes: names of the labels; their numbers where they have no names.
+        white: the whole number of more than 8 bits that is white in files; None where that is the largest they hold.
     """
 
     data: str
@@ -34,6 +35,7 @@ class PictureFormat:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     classes: tuple[str, ...]
+    white: int | None = None  # which files of earlier versions lack
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "PictureFormat":
@@ -42,7 +44,7 @@ class PictureFormat:
         Raises:
             ValueError: other values than those of pictures.
         """
-        if not isinstance(values, Mapping) or set(values) != set(cls.__dataclass_fields__):
+        if not isinstance(values, Mapping) or {*values, "white"} != set(cls.__dataclass_fields__):
             raise ValueError(f"expected values of {', '.join(cls.__dataclass_fields__)}")
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         found = cls(**plain)
@@ -56,6 +58,8 @@ class PictureFormat:
             raise ValueError("mean and std need a finite number for each channel")
         if not all(value > 0 for value in found.std):
             raise ValueError("std must be positive")
+        if not (found.white is None or is_count(found.white, 1)):
+            raise ValueError("white must be a positive integer, or None")
         names = found.classes
         if not (
             isinstance(names, tuple) and len(names) == found.num_classes and all(isinstance(n, str) for n in names)

@@ -65,6 +65,7 @@ _FOLDERS = {
     "unreadable": _one_of("refuse", "skip"),
     "least_batches": _NOT_NEGATIVE,
     "groups": _GROUPS,
+    "white": _AT_LEAST_1,
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}
 

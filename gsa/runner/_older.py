@@ -10,7 +10,13 @@ _LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # w
 _EARLIER_BEST = "lightning.pytorch.callbacks.ModelCheckpoint"  # of callbacks.best, which goes on as ours
 _LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
     "gsa.data.RotMNISTDataModule": {"clutter": 0, "occlusion": 0},
-    "gsa.data.ImageFolderDataModule": {"test_share": 0.2, "unreadable": "refuse", "least_batches": 0, "groups": None},
+    "gsa.data.ImageFolderDataModule": {
+        "test_share": 0.2,
+        "unreadable": "refuse",
+        "least_batches": 0,
+        "groups": None,
+        "white": None,
+    },
 }
 
 

@@ -37,8 +37,8 @@ from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
 from gsa.runner._same_data import (
     refuse_other_classes,
+    refuse_other_format,
     refuse_other_pictures,
-    refuse_other_size,
     warn_of_another_test,
 )
 from gsa.runner._schema import ConfigError
@@ -147,8 +147,8 @@ def _read_inputs(run: Run) -> None:
                 refuse_other_training(checkpoint, run.config)
                 refuse_other_pictures(checkpoint, run.config.ckpt_path, run.data.digests)
             else:
-                has_key = "size" in run.config.data
-                refuse_other_size(checkpoint, run.config.ckpt_path, run.data.image_size, has_key)
+                here = run.data.picture_format()
+                refuse_other_format(checkpoint, run.config.ckpt_path, here, run.config.data)
                 warn_of_another_test(checkpoint, run.config.ckpt_path, run.data.digests)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error

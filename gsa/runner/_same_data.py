@@ -1,12 +1,12 @@
 """Whether data are those that a checkpoint was trained on."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from gsa.files import printable
 
-__all__ = ["refuse_other_classes", "refuse_other_pictures", "refuse_other_size", "warn_of_another_test"]
+__all__ = ["refuse_other_classes", "refuse_other_format", "refuse_other_pictures", "warn_of_another_test"]
 
 _SHOWN = 5  # names of a message
 
@@ -26,23 +26,28 @@ def refuse_other_classes(checkpoint: dict[str, Any], path: str, classes: Sequenc
     raise ValueError(f"the checkpoint {path} was trained on other classes than those of the data: {differing}")
 
 
-def refuse_other_size(checkpoint: dict[str, Any], path: str, size: int, has_key: bool) -> None:
-    """Compare the side of the pictures of a checkpoint, where it says so, with that of the data.
+def refuse_other_format(checkpoint: dict[str, Any], path: str, here: Mapping[str, Any], keys: Container[str]) -> None:
+    """Compare how a checkpoint was shown its pictures, where it says so, with how those of the data are read.
 
     Args:
         checkpoint, path: of the trained network, which sees other details in pictures of another size.
-        size: of the data's pictures, in pixels.
-        has_key: whether data.size sets it.
+        here: the format of the data's pictures.
+        keys: that the configuration of the data has.
 
     Raises:
-        ValueError: another one.
+        ValueError: another side, or another white.
     """
-    pictures = checkpoint.get("pictures")
-    there = pictures.get("image_size") if isinstance(pictures, dict) else None
-    if not isinstance(there, int) or there == size:
+    there = checkpoint.get("pictures")
+    if not isinstance(there, dict) or "image_size" not in there:
         return
-    found = f"data.size is {size}: say data.size={there}" if has_key else f"those of the data have {size}"
-    raise ValueError(f"the checkpoint {path} was trained on pictures of {there} pixels, but {found}")
+    if (side := there["image_size"]) != (found := here["image_size"]):
+        differs = f"data.size is {found}: say data.size={side}" if "size" in keys else f"those of the data have {found}"
+        raise ValueError(f"the checkpoint {path} was trained on pictures of {side} pixels, but {differs}")
+    white, found = ("null" if value is None else value for value in (there.get("white"), here.get("white")))
+    if "white" in keys and white != found:
+        raise ValueError(
+            f"the checkpoint {path} was trained with data.white={white}, but it is {found} here: say data.white={white}"
+        )
 
 
 def refuse_other_pictures(checkpoint: dict[str, Any], path: str, digests: Mapping[str, str]) -> None:

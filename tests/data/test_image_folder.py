@@ -1,6 +1,7 @@
 """Pictures in folders."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy
@@ -73,6 +74,29 @@ def test_stacks_are_counted(tmp_path, recwarn):
         Image.new("L", (8, 8), shade).save(tmp_path / "all" / name, save_all=True, append_images=[page])
     with pytest.warns(UserWarning, match=r"several pages, of which the first is read \(2\): b\\n.tif, 3.tif$"):
         ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
+
+
+@pytest.mark.parametrize("largest, white, warning", [
+    (2992, None, r"8 bits \(20\) use values up to 2992 of 65535 only, .* dark and coarse: data.white=4095 makes"),
+    (2992, 4095, None),
+    (2992, 1023, "up to 2992 of 65535: those above data.white=1023 are all white"),
+    (40_000, None, None),
+])  # fmt: skip
+def test_dark_files_are_told_of(tmp_path, recwarn, largest, white, warning):
+    random = numpy.random.default_rng(0)
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        for number in range(10):
+            pixels = random.integers(0, largest + 1, (8, 8)).astype(numpy.uint16)
+            pixels[0, 0] = largest
+            Image.fromarray(pixels).save(tmp_path / name / f"{number}.tif")
+    module = ImageFolderDataModule(tmp_path, 8, batch_size=1, white=white)
+    with pytest.warns(UserWarning, match=warning) if warning else nullcontext():
+        module.setup()
+    assert not [one for one in recwarn.list if warning is None]
+    assert module.picture_format().get("white") == white
+    brightest, _ = module.parts["train"].first(4)
+    assert float(brightest.max()) == pytest.approx(1 if white == 1023 else largest / (white or 65535), abs=0.003)
 
 
 def test_a_validation_folder_is_used(tmp_path):

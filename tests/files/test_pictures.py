@@ -11,9 +11,10 @@ from PIL import EpsImagePlugin, Image
 from torchvision.transforms import functional as F
 
 from gsa import cli
+from gsa.cli._predict import _read
 from gsa.data import ImageFolderDataModule
 from gsa.files import printable
-from gsa.files.pictures import ENDINGS, FORMATS, has_pages, read_picture
+from gsa.files.pictures import ENDINGS, FORMATS, brightest, has_pages, read_picture
 from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
 from tests.data.test_image_folder import write_pictures
@@ -210,6 +211,25 @@ def test_grey_tiffs_of_any_numbers_come_out_on_the_same_scale(tmp_path, bits, sa
     (tmp_path / "a.tif").write_bytes(tiff(numbers, bits, sample_format, photometric, data))
     found = numpy.asarray(read_picture(tmp_path / "a.tif", "L", 8))
     assert abs(found - 255 * shades).max() <= 1
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.png"])
+def test_what_is_white_may_be_said(tmp_path, name):
+    numbers = (numpy.arange(64).reshape(8, 8) * 65).astype(numpy.uint16)
+    Image.fromarray(numbers).save(tmp_path / name)
+    assert brightest(tmp_path / name) == (4095, 65535)
+    found = numpy.asarray(read_picture(tmp_path / name, "L", 8, white=4095))
+    assert abs(found - numbers / 4095 * 255).max() <= 0.5
+    known = PictureFormat("imagefolder", 1, 8, 2, (0.5,), (0.5,), ("cat", "dog"), white=4095)
+    assert abs(_read(tmp_path / name, known, invert=False)[0].numpy() - found / 255).max() < 1e-6  # gsa predict
+    assert (numpy.asarray(read_picture(tmp_path / name, "L", 8, white=1000))[numbers >= 1000] == 255).all()
+
+
+@pytest.mark.parametrize("pixels", [noise(8, 8), noise(8, 8, ()), (noise(8, 8, ()) / 255).astype(numpy.float32)])
+def test_pictures_of_8_bits_and_floating_ones_have_their_white(tmp_path, pixels):
+    Image.fromarray(pixels).save(tmp_path / "a.tif")
+    assert brightest(tmp_path / "a.tif") is None
+    assert read_picture(tmp_path / "a.tif", "L", 8, 9).tobytes() == read_picture(tmp_path / "a.tif", "L", 8).tobytes()
 
 
 def of_colours(numbers, planes, sample_format=1):

@@ -12,13 +12,14 @@ FORMAT = {
 
 def test_classes_keep_their_names_as_long_as_there_are_as_many():
     known = PictureFormat.of(FORMAT)
+    assert known.white is None and PictureFormat.of(FORMAT | {"white": 4095}).white == 4095
     assert known.with_classes(2).classes == ("cat", "dog") and known.with_classes(3).classes == ("0", "1", "2")
 
 
 @pytest.mark.parametrize("change", [
     {"std": [0.0]}, {"std": [-1.0]}, {"std": [10**400]}, {"mean": [float("nan")]}, {"mean": [0.5, 0.5]},
     {"mean": ["0.5"]}, {"image_size": 0}, {"image_size": 8193}, {"in_channels": 0}, {"num_classes": -1},
-    {"classes": ["cat"]}, {"classes": ["cat", 2]}, {"data": 1},
+    {"white": 0}, {"white": 1.5}, {"classes": ["cat"]}, {"classes": ["cat", 2]}, {"data": 1},
 ])  # fmt: skip
 def test_values_that_are_of_no_pictures_are_refused(change):
     with pytest.raises(ValueError):

@@ -15,7 +15,7 @@ import gsa
 from gsa.runner import ConfigError, train
 from gsa.runner._nodes import with_network
 from gsa.runner._resume import refuse_other_training
-from gsa.runner._same_data import refuse_other_size
+from gsa.runner._same_data import refuse_other_format
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
 from tests.data.test_image_folder import write_pictures
@@ -72,7 +72,7 @@ def test_the_recipe_for_own_pictures_averages_no_weights_and_has_steps_enough_fo
 def test_an_older_run_on_folders_goes_on(configure):
     config = configure("model=digits_r4_sa", "data=imagefolder")
     before = OmegaConf.to_container(config, resolve=True)
-    for key in ("test_share", "unreadable", "least_batches", "groups"):
+    for key in ("test_share", "unreadable", "least_batches", "groups", "white"):
         del before["data"][key]
     refuse_other_training({"hyper_parameters": {"run": before}}, config)
     config.data.least_batches = 3
@@ -134,8 +134,10 @@ def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
     train(small(*options, folder="tested"))
     with pytest.raises(ConfigError, match="on pictures of 16 pixels, but data.size is 24: say data.size=16"):
         train(small(*options, "data.size=24", folder="other"))
+    with pytest.raises(ConfigError, match="was trained with data.white=null, but it is 4095 here: say data.white=null"):
+        train(small(*options, "data.white=4095", folder="other"))
     with pytest.raises(ValueError, match="was trained on pictures of 16 pixels, but those of the data have 24$"):
-        refuse_other_size(read_checkpoint(last), str(last), 24, has_key=False)
+        refuse_other_format(read_checkpoint(last), str(last), {"image_size": 24}, keys=())
 
 
 @pytest.mark.parametrize("workers", [0, 1])
