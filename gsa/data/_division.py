@@ -51,11 +51,11 @@ def stratified(
     parts: list[list[int]] = [[] for _ in range(len(shares) + 1)]
     for label in sorted(set(labels)):
         order = random.permutation([index for index, found in enumerate(labels) if found == label]).tolist()
-        counts = [max(round(share * len(order)), 1) for share in shares.values()]
+        counts = _counts(len(order), shares)
         if sum(counts) >= len(order):
             raise ValueError(
                 f"every class must have pictures in each of {len(parts)} parts, but {name(label)} has {len(order)}, "
-                f"of which {_named(shares, counts)}"
+                f"of which {_named(shares, counts)}: it takes at least {_fewest(len(order), shares)} different ones"
             )
         for part, count in zip(parts, [*counts, len(order)], strict=True):
             part += order[:count]
@@ -99,17 +99,29 @@ def by_groups(
 
 def _wanted(held: numpy.ndarray, shares: Mapping[str, float], name: Callable[[int], str]) -> numpy.ndarray:
     """Pictures that each part should have of each class, in the size of so many of its groups, one at least."""
-    counts = (held > 0).sum(0)
-    taken = numpy.array([numpy.maximum((share * counts).round(), 1) for share in shares.values()])
-    if (few := taken.sum(0) >= counts).any():
-        label = int(few.nonzero()[0][0])
-        raise ValueError(
-            f"every class must have groups in each of {len(shares) + 1} parts, but {name(label)} has {counts[label]}, "
-            f"of which {_named(shares, taken[:, label].tolist())}"
-        )
-    taken = numpy.vstack([taken, counts - taken.sum(0)])
-    return taken / counts * held.sum(0)
+    groups: list[int] = (held > 0).sum(0).tolist()
+    taken = [_counts(count, shares) for count in groups]
+    for label, (count, counts) in enumerate(zip(groups, taken, strict=True)):
+        if sum(counts) >= count:
+            raise ValueError(
+                f"every class must have groups in each of {len(shares) + 1} parts, but {name(label)} has {count}, of "
+                f"which {_named(shares, counts)}: it takes at least {_fewest(count, shares)}"
+            )
+    parts = numpy.array([[*counts, count - sum(counts)] for count, counts in zip(groups, taken, strict=True)])
+    return parts.T / groups * held.sum(0)
 
 
-def _named(shares: Mapping[str, float], counts: Sequence[float]) -> str:
-    return ", ".join(f"{share} takes {count:.0f}" for share, count in zip(shares, counts, strict=True))
+def _counts(count: int, shares: Mapping[str, float]) -> list[int]:
+    """How many of so many each part takes, but for the last."""
+    return [max(round(share * count), 1) for share in shares.values()]
+
+
+def _fewest(count: int, shares: Mapping[str, float]) -> int:
+    """From how many on the last part gets one, too."""
+    while sum(_counts(count, shares)) >= count:
+        count += 1
+    return count
+
+
+def _named(shares: Mapping[str, float], counts: Sequence[int]) -> str:
+    return ", ".join(f"{share} takes {count}" for share, count in zip(shares, counts, strict=True))

@@ -21,9 +21,16 @@ from gsa.files import printable
 __all__ = ["ImageFolderDataModule"]
 
 _PARTS = ("train", "val", "test")
-_LIKE_PARTS = {*_PARTS, "valid", "validation", "training", "testing"}
+_LIKE_PARTS = {
+    **{part: part for part in _PARTS},
+    "valid": "val",
+    "validation": "val",
+    "training": "train",
+    "testing": "test",
+}
 _SHOWN = 20  # files of a message
 _CLASSES = 8  # of a line
+_TABLES = (".csv", ".tsv", ".xls", ".xlsx", ".ods")
 _ONE_FOLDER = "every class of every part must have a folder of its own"
 
 
@@ -44,8 +51,8 @@ class ImageFolderDataModule(PictureDataModule):
         least_batches: an epoch goes through few pictures several times, until it has so many batches.
         unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
         groups: of pictures that come into one part, whatever their class: None; "folder" of a class that they are in,
-            such as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below the
-            folders of the classes, such as '^(p\\d+)_'.
+            such as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below
+            the folders of the classes, such as '^(p\\d+)_'.
         white: the value that is white in files of more than 8 bits, such as 4095; the largest that they hold when None.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
@@ -104,7 +111,9 @@ class ImageFolderDataModule(PictureDataModule):
     @property
     def classes(self) -> list[str]:
         """Names of the classes' folders; those under train, where there are parts."""
-        return self._classes("train" if self._in_parts else None)
+        found = self._classes("train" if self._in_parts else None)
+        self._check_names(found)
+        return found
 
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
@@ -122,7 +131,6 @@ class ImageFolderDataModule(PictureDataModule):
 
     def load(self) -> dict[str, LabelledPictures]:
         classes = self.classes
-        self._check_names(classes)
         if not self._in_parts:
             _refuse_links([self.root / name for name in classes], _ONE_FOLDER)
             files = self._readable({"all": self._files(self.root, classes)})["all"]
@@ -155,7 +163,7 @@ class ImageFolderDataModule(PictureDataModule):
         if not folder.is_dir() or not (names := class_names(folder)):
             raise FileNotFoundError(
                 f"pictures are read from {self.root}/<class>/ or {self.root}/{{train,test}}/<class>/, "
-                f"but {folder} is not a folder of folders"
+                f"but {folder} is not a folder of folders{_advice(folder)}"
             )
         return names
 
@@ -219,12 +227,27 @@ class ImageFolderDataModule(PictureDataModule):
         beside = class_names(self.root) if self._in_parts else []
         wrong = [name for name in beside if name not in _PARTS] + [n for n in classes if n.lower() in _LIKE_PARTS]
         if wrong:
+            renamed = [f"{name} to {_LIKE_PARTS[name.lower()]}" for name in wrong if name.lower() in _LIKE_PARTS]
+            advice = f": rename {', '.join(renamed)}" if renamed else ""
             raise ValueError(
                 f"{self.root} must hold a folder for each class, or parts called train, test and perhaps val and "
-                f"nothing beside them, but holds {', '.join(wrong)}"
+                f"nothing beside them, but holds {', '.join(wrong)}{advice}"
             )
         if len(classes) < 2:
-            raise ValueError(f"there must be folders of two classes at least, but {self.root} has {list(classes)}")
+            folder = self.root / "train" if self._in_parts else self.root
+            inside = folder / classes[0]
+            meant = f": did you mean data.root={inside}?" if len(class_names(inside)) > 1 else _advice(folder)
+            raise ValueError(f"there must be folders of two classes at least, but {folder} has {list(classes)}{meant}")
+
+
+def _advice(folder: Path) -> str:
+    """What to do where labels are in a table, if there is one."""
+    tables = [name for name in sorted(os.listdir(folder)) if name.lower().endswith(_TABLES)] if folder.is_dir() else []
+    if not tables:
+        return ""
+    return (
+        f"; labels are read from folders only, which docs/pictures.md makes from a table such as {printable(tables[0])}"
+    )
 
 
 def _refuse_links(places: Sequence[str | Path], rule: str) -> None:

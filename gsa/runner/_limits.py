@@ -38,7 +38,8 @@ _NOT_NEGATIVE = Limit("must not be negative", lambda value: value >= 0)
 _SHARE = Limit("must be a share in [0, 1)", lambda value: 0 <= value < 1)
 _PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
 _FOLDER = Limit(
-    "must be a folder that is there, with a folder of pictures for every class, or with train and test",
+    "must be a folder that is there, with a folder of pictures for every class, or with train and test "
+    "(docs/pictures.md makes these from a table)",
     lambda value: os.path.isdir(value),
 )
 _GROUPS = Limit(

@@ -1,6 +1,8 @@
 """Pictures in folders."""
 
+import re
 import shutil
+import textwrap
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import numpy
 import pytest
 from PIL import Image
 
+import gsa
 from gsa.cli._predict import _files
 from gsa.data import ImageFolderDataModule
 from gsa.data._class_folders import PictureFiles
@@ -55,13 +58,18 @@ def test_every_class_is_in_training_and_validation_by_its_share(tmp_path):
     first, second = drawn(0).digests, drawn(1).digests
     assert {part for part in first if first[part] != second[part]} >= {"train", "val"} and drawn(0).digests == first
     (tmp_path / "train" / "eel" / "0.jpg").unlink()
-    with pytest.raises(ValueError, match="each of 2 parts, but eel has 1, of which val_share takes 1"):
+    with pytest.raises(
+        ValueError, match="each of 2 parts, but eel has 1, of which val_share takes 1: it takes at least 2"
+    ):
         drawn(0)
 
 
 def test_shares_that_leave_nothing_are_named(tmp_path):
     write_pictures(tmp_path, parts=("all",), count=20)
-    with pytest.raises(ValueError, match="3 parts, but cat has 20, of which test_share takes 18, val_share takes 2"):
+    with pytest.raises(
+        ValueError,
+        match="3 parts, but cat has 20, of which test_share takes 18, val_share takes 2: it takes at least 25 di",
+    ):
         ImageFolderDataModule(tmp_path / "all", 8, val_share=0.9, test_share=0.9).setup()
 
 
@@ -152,7 +160,10 @@ def test_plain_class_folders_are_divided_the_same_way_every_time_with_every_clas
     assert sorted(index for part in parts.values() for index in part) == list(range(64))
     for number in (0, 1):
         (tmp_path / "all" / "eel" / f"{number}.jpg").unlink()
-    with pytest.raises(ValueError, match="every class must have pictures in each of 3 parts, but eel has 2"):
+    with pytest.raises(
+        ValueError,
+        match="pictures in each of 3 parts, but eel has 2, .*: it takes at least 3 different ones$",
+    ):
         indices(0)
 
 
@@ -275,14 +286,15 @@ def test_a_class_without_pictures_names_the_endings_that_are_read(tmp_path):
 
 
 @pytest.mark.parametrize("parts, named", [
-    (("Train", "Test"), "holds Test, Train"),
-    (("train", "valid", "test"), "holds valid"),
-    (("train", "test", "extra"), "holds extra"),
+    (("Train", "Test"), "holds Test, Train: rename Test to test, Train to train$"),
+    (("train", "valid", "test"), "holds valid: rename valid to val$"),
+    (("validation", "testing"), "holds testing, validation: rename testing to test, validation to val$"),
+    (("train", "test", "extra"), "holds extra$"),
 ])  # fmt: skip
 def test_parts_under_other_names_are_refused(tmp_path, parts, named):
     write_pictures(tmp_path, parts=parts)
     with pytest.raises(ValueError, match=f"perhaps val and nothing beside them, but {named}"):
-        ImageFolderDataModule(tmp_path, batch_size=4).setup()
+        _ = ImageFolderDataModule(tmp_path, batch_size=4).num_classes
 
 
 def test_hidden_folders_are_no_classes_and_one_class_is_too_few(tmp_path):
@@ -290,8 +302,36 @@ def test_hidden_folders_are_no_classes_and_one_class_is_too_few(tmp_path):
     (tmp_path / "all" / ".ipynb_checkpoints").mkdir()
     assert ImageFolderDataModule(tmp_path / "all", batch_size=4).classes == ["cat", "dog"]
     shutil.rmtree(tmp_path / "all" / "cat")
-    with pytest.raises(ValueError, match=r"two classes at least, but .* has \['dog'\]"):
-        ImageFolderDataModule(tmp_path / "all", batch_size=4).setup()
+    with pytest.raises(ValueError, match=r"two classes at least, but .* has \['dog'\]$"):
+        _ = ImageFolderDataModule(tmp_path / "all", batch_size=4).num_classes
+
+
+def test_a_root_that_is_one_folder_too_high_is_told_of(tmp_path):
+    write_pictures(tmp_path, parts=("data",))
+    with pytest.raises(ValueError, match=r"has \['data'\]: did you mean data.root=.*/data\?$"):
+        _ = ImageFolderDataModule(tmp_path).num_classes
+
+
+@pytest.mark.parametrize("inside", ["images", "."])
+def test_labels_in_a_table_are_made_folders_by_the_lines_of_the_page(tmp_path, monkeypatch, inside):
+    """Planted: only the table, with the pictures beside it or in a folder."""
+    write_pictures(tmp_path, parts=("all",), count=3)
+    monkeypatch.chdir(tmp_path)
+    Path(inside).mkdir(exist_ok=True)
+    files = {path: f"{inside}/{path.parent.name}{path.name}" for path in sorted(tmp_path.glob("all/*/*"))}
+    rows = [f"{path.rename(name)},{path.parent.name}" for path, name in files.items()]
+    shutil.rmtree("all")
+    Path("Labels.CSV").write_text("file,label\n" + "\n".join(rows))
+    with pytest.raises(
+        (ValueError, FileNotFoundError), match=r"docs/pictures.md makes from a table such as Labels.CSV"
+    ):
+        _ = ImageFolderDataModule(tmp_path).num_classes
+    Path("Labels.CSV").rename("labels.csv")
+    page = (Path(gsa.__file__).parent.parent / "docs" / "pictures.md").read_text()
+    exec(textwrap.dedent(re.search(r" *```py\n(.*?)```", page, re.S)[1]), {})
+    module = ImageFolderDataModule(tmp_path / "pictures", batch_size=1)
+    module.setup()
+    assert module.describe()["classes"] == "2: cat 3, dog 3"
 
 
 @pytest.mark.parametrize("parts", [("train", "test"), ("train", "val", "test"), None])
