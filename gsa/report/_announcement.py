@@ -13,7 +13,7 @@ __all__ = ["announcement"]
 
 
 def announcement(run: Subject) -> str:
-    """Network, data, recipe, device, what it will take, and folder, a line each."""
+    """Network, data, classes, recipe, device, and folder, a line each."""
     config, data = run.config, run.data.describe()
     name = config.model.get("name") or type(run.network).__name__
     parameters = sum(parameter.numel() for parameter in run.network.parameters())
@@ -25,7 +25,6 @@ def announcement(run: Subject) -> str:
         "classes": data.get("classes"),
         "recipe": _recipe(config, run.data.batch_size) if config.train else "none: the checkpoint is tested",
         "device": _device(run),
-        "estimate": str(run.estimate or ""),
         "checkpoint": config.ckpt_path,
         "folder": f"{config.output_dir}  (config.yaml has every key, network.txt every layer)",
     }

@@ -22,6 +22,8 @@ _STEPS, _SECONDS = 5, 2.0  # as many steps as either allows, and one at least
 _EVALUATED = 16  # pictures; as many as in validation where that takes no longer than _SECONDS
 _MUCH = 0.2  # of a step, which other processes could take over
 _NEARLY_ALL = 0.8  # of a step, which a recorded one would not take
+_TRAINED = 3  # times that a forward pass takes, with its backward pass
+_LONG = 60.0  # seconds of a step, of which none is tried
 _UNITS = {"h": 3600, "min": 60, "s": 1}
 
 
@@ -34,16 +36,21 @@ class Estimate:
         memory_mb: at most, of the process; of the device where that is a GPU.
         reading: share of a step in which pictures are read and augmented.
         launching: share of a step in which a GPU is told what to do; 0 where that is not looked at.
+        by_one_picture: whether steps are so long that only a forward pass of one picture was timed.
     """
 
     seconds: float
     memory_mb: float
     reading: float = 0.0
     launching: float = 0.0
+    by_one_picture: bool = False
 
     def __str__(self) -> str:
         unit = next((name for name, seconds in _UNITS.items() if self.seconds >= 1.5 * seconds), "s")
-        told = [f"about {self.seconds / _UNITS[unit]:.2g} {unit}, {self.memory_mb / 1000:.2g} GB of memory"]
+        long = f"about {self.seconds / _UNITS[unit]:.2g} {unit}"
+        if self.by_one_picture:
+            return f"{long}, judged by one picture, as a step takes more than a minute"
+        told = [f"{long}, {self.memory_mb / 1000:.2g} GB of memory"]
         if self.reading >= _MUCH:
             share = f"{100 * self.reading:.0f} %"
             told.append(f"{share} of it reads pictures, which data.num_workers=2 has other processes do")
@@ -64,10 +71,14 @@ def estimated(run: Run) -> Estimate | None:
     with isolate_rng():
         network = trainer.precision_plugin.convert_module(copy.deepcopy(run.network)).to(device)
         step, validate = _training_step(run, network), _validation(run, network)
-        if device.type == "cuda":  # kernels are compiled
+        validate(1)  # tables are made, and kernels compiled
+        of_picture = _timed(lambda: validate(1), device)
+        if (seconds := _TRAINED * run.data.batch_size * of_picture) > _LONG:
+            return Estimate(_of_run(run, seconds, of_picture), peak_memory_mb(device), by_one_picture=True)
+        if device.type == "cuda":  # of other sizes, too
             step()
             validate(min(_EVALUATED, many))
-        seconds = _timed(step, device)  # tables are made, and memory is taken
+        seconds = _timed(step, device)  # memory is taken
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))
         launching = _launching(run, step) if device.type == "cuda" else 0.0
@@ -77,10 +88,15 @@ def estimated(run: Run) -> Estimate | None:
         of_picture = _timed(lambda: validate(few), device) / few
         if of_picture * many < _SECONDS:
             of_picture = _timed(lambda: validate(many), device) / many
+    return Estimate(_of_run(run, seconds, of_picture), peak_memory_mb(device), reading / seconds, launching)
+
+
+def _of_run(run: Run, of_step: float, of_picture: float) -> float:
+    """Seconds of all epochs, each of steps and of pictures for validation."""
+    trainer, many = run.trainer, run.data.eval_batch_size
     steps = _limited(len(run.data.train_dataloader()), trainer.limit_train_batches)
     batches = _limited(len(run.data.parts["val"]) / many, trainer.limit_val_batches)
-    of_epoch = steps * seconds + batches * many * of_picture
-    return Estimate((trainer.max_epochs or 1) * of_epoch, peak_memory_mb(device), reading / seconds, launching)
+    return (trainer.max_epochs or 1) * (steps * of_step + batches * many * of_picture)
 
 
 def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:

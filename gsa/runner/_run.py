@@ -180,9 +180,11 @@ def _announce(run: Run) -> None:
     write_parts(run, run.folder)
     for logger in run.trainer.loggers:
         logger.log_hyperparams(flat(OmegaConf.to_container(run.config, resolve=True)))
+    print(announcement(run), flush=True)
     with explaining_memory(run, "training"):
         run.estimate = estimated(run)
-    print(announcement(run), flush=True)
+    if run.estimate is not None:
+        print(f"estimate     {run.estimate}", flush=True)
 
 
 def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Findings | None]:

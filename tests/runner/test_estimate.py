@@ -18,6 +18,27 @@ def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
     assert estimated(run).reading == 0.0
 
 
+def test_long_steps_are_judged_by_one_picture_and_not_tried(small, monkeypatch):
+    """Planted: steps that are tried."""
+    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1.5)[1])
+    monkeypatch.setattr("gsa.runner._estimate._training_step", lambda *_: pytest.fail)
+    run = build(small("trainer.limit_val_batches=1.0", batches=7))
+    run.data.setup()
+    found = estimated(run)
+    assert found.by_one_picture and found.seconds == pytest.approx(2 * (7 * 3 * 16 * 1.5 + 200 * 1.5))
+    assert str(found) == "about 27 min, judged by one picture, as a step takes more than a minute"
+    run.data.batch_size = 8
+    with pytest.raises(pytest.fail.Exception):
+        estimated(run)
+
+
+def test_the_first_lines_come_before_steps_are_tried(small, monkeypatch, capsys):
+    said = []
+    monkeypatch.setattr("gsa.runner._run.estimated", lambda run: said.append(capsys.readouterr().out))
+    train(small())
+    assert said[0].startswith("network ") and "\ndevice " in said[0] and "\nfolder " in said[0]
+
+
 def test_the_network_and_the_random_numbers_stay_as_they_are(small):
     run = build(small("model.dropout=0.3"))
     run.data.setup()
