@@ -17,6 +17,7 @@ class DescribedData(lightning.LightningDataModule):
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
         white: the whole number of more than 8 bits that is white in files; None where that is the largest they hold.
         for_several_processes: whether each process of a run takes its share of every batch.
+        for_test_only: whether there are no pictures but those of the test, for networks that are trained.
         parts: {"train", "val", "test"} → pictures, after `setup`.
         digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
     """
@@ -30,6 +31,7 @@ class DescribedData(lightning.LightningDataModule):
     std: Sequence[float]
     white: int | None = None
     for_several_processes = True
+    for_test_only = False
     digests: Mapping[str, str] = {}
     parts: Mapping[str, Any]
 

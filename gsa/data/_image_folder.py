@@ -47,7 +47,8 @@ class ImageFolderDataModule(PictureDataModule):
         root: holds the folders of the classes; or the folders train, test and perhaps val, each with the same classes.
         size: side of the pictures in pixels.
         val_share: of the pictures that are not for the test, where there is no folder val.
-        test_share: of the pictures of every class, where there are no parts.
+        test_share: of the pictures of every class, where there are no parts; 1 tests a trained network on all of them,
+            as a folder test does that has neither train nor val beside it.
         least_batches: an epoch goes through few pictures several times, until it has so many batches.
         unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
         groups: of pictures that come into one part, whatever their class: None; "folder" of a class that they are in,
@@ -88,9 +89,10 @@ class ImageFolderDataModule(PictureDataModule):
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
             raise ValueError(f"size must be at least 1 pixel, but got {size}")
-        for name, share in {"val_share": val_share, "test_share": test_share}.items():
-            if not 0 < share < 1:
-                raise ValueError(f"{name} must be between 0 and 1, but got {share}")
+        if not 0 < val_share < 1:
+            raise ValueError(f"val_share must be between 0 and 1, but got {val_share}")
+        if not 0 < test_share <= 1:
+            raise ValueError(f"test_share must be above 0 and at most 1, but got {test_share}")
         if unreadable not in ("refuse", "skip"):
             raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
         check_groups(groups)
@@ -110,10 +112,17 @@ class ImageFolderDataModule(PictureDataModule):
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes' folders; those under train, where there are parts."""
-        found = self._classes("train" if self._in_parts else None)
+        """Names of the classes' folders; those under train, where there are parts, or under test alone."""
+        found = self._classes(("test" if self.for_test_only else "train") if self._in_parts else None)
         self._check_names(found)
         return found
+
+    @property
+    def for_test_only(self) -> bool:  # type: ignore[override]
+        """Whether test_share takes all, or there is no other part than root/test."""
+        if self._in_parts:
+            return not any((self.root / part).is_dir() for part in ("train", "val"))
+        return self.test_share == 1
 
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
@@ -131,6 +140,11 @@ class ImageFolderDataModule(PictureDataModule):
 
     def load(self) -> dict[str, LabelledPictures]:
         classes = self.classes
+        if self.for_test_only:
+            folder = self.root / "test" if self._in_parts else self.root
+            _refuse_links([folder / name for name in classes], _ONE_FOLDER)
+            files = self._readable({"test": self._files(folder, classes)})["test"]
+            return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
         if not self._in_parts:
             _refuse_links([self.root / name for name in classes], _ONE_FOLDER)
             files = self._readable({"all": self._files(self.root, classes)})["all"]

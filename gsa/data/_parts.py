@@ -9,7 +9,9 @@ from torch.utils.data import Subset, TensorDataset
 __all__ = ["check_parts", "rows_of"]
 
 
-def check_parts(name: str, parts: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> None:
+def check_parts(
+    name: str, parts: Mapping[str, Any], sizes: Mapping[str, int] | None = None, for_test_only: bool = False
+) -> None:
     """Three parts, none empty, of the sizes they should have, and no picture in two of them.
 
     That is seen of parts that are rows of one data set (`Subset`) or of one tensor (`TensorDataset`), not of copies.
@@ -18,6 +20,7 @@ def check_parts(name: str, parts: Mapping[str, Any], sizes: Mapping[str, int] | 
         name: of the data set.
         parts: data sets by name.
         sizes: how many pictures each should hold, where that is known.
+        for_test_only: whether those for training and validation may be empty.
 
     Raises:
         ValueError: parts that are something else.
@@ -25,7 +28,7 @@ def check_parts(name: str, parts: Mapping[str, Any], sizes: Mapping[str, int] | 
     if set(parts) != {"train", "val", "test"}:
         raise ValueError(f"{name} must have the parts train, val and test, but has {sorted(parts)}")
     found = {part: len(parts[part]) for part in ("train", "val", "test")}
-    if not all(found.values()):
+    if not all(found.values()) and not (for_test_only and found["test"]):
         raise ValueError(f"{name} must have pictures in every part, but has {found}")
     if sizes is not None and found != dict(sizes):
         raise ValueError(f"{name} must have {dict(sizes)} pictures, but has {found}")

@@ -88,8 +88,8 @@ class PictureDataModule(DescribedData):
         if self.parts:
             return
         parts = self.load()
-        check_parts(self.name, parts, self.sizes)
-        if len(parts["train"]) < self.batch_size:
+        check_parts(self.name, parts, self.sizes, self.for_test_only)
+        if len(parts["train"]) < self.batch_size and not self.for_test_only:
             raise ValueError(
                 f"batch_size must be at most the {len(parts['train'])} training pictures, but got {self.batch_size}"
             )
@@ -99,6 +99,8 @@ class PictureDataModule(DescribedData):
 
     def train_dataloader(self) -> DataLoader:
         self.setup()
+        if self.for_test_only:
+            raise ValueError(f"{self.name} must have training pictures, but all are for the test")
         rank, world = self._rank()
         if self.batch_size % world:
             raise ValueError(

@@ -18,7 +18,7 @@ def refuse_bad_lengths(run: Run) -> None:
     """
     config = run.config
     trainer: Any = run.trainer  # which does not declare all of its attributes
-    parts = {"train": config.train, "val": True, "test": config.test}
+    parts = {"train": config.train, "val": not run.data.for_test_only, "test": config.test}
     for part in (part for part, is_used in parts.items() if is_used):
         limit: Any = getattr(trainer, f"limit_{part}_batches")
         if isinstance(limit, float) and int(limit * (batches := _batches(run, part))) < 1:

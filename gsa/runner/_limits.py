@@ -62,7 +62,7 @@ _FOLDERS = {
     "root": _FOLDER,
     "size": _AT_LEAST_1,
     "val_share": _PART,
-    "test_share": _PART,
+    "test_share": Limit("must be above 0 and at most 1, which tests all", lambda value: 0 < value <= 1),
     "unreadable": _one_of("refuse", "skip"),
     "least_batches": _NOT_NEGATIVE,
     "groups": _GROUPS,

@@ -136,6 +136,11 @@ def _train_here(run: Run) -> Results:
 def _read_inputs(run: Run) -> None:
     """Data and checkpoint, before the first step."""
     try:
+        if run.config.train and run.data.for_test_only:
+            raise ValueError(
+                "training needs pictures in root/<class>/ or root/train/<class>/, but all are for the test "
+                "(data.test_share=1, or a folder test alone), which needs train=false and ckpt_path"
+            )
         _set_up(run.data)
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
@@ -149,7 +154,8 @@ def _read_inputs(run: Run) -> None:
             else:
                 here = run.data.picture_format()
                 refuse_other_format(checkpoint, run.config.ckpt_path, here, run.config.data)
-                warn_of_another_test(checkpoint, run.config.ckpt_path, run.data.digests)
+                if not run.data.for_test_only:
+                    warn_of_another_test(checkpoint, run.config.ckpt_path, run.data.digests)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 
@@ -237,7 +243,7 @@ def _fit(run: Run) -> dict[str, float]:
         checkpoint = read_checkpoint(chosen)
         run.classifier.load_state_dict(checkpoint["state_dict"])
         run.best_epoch = checkpoint["epoch"] if run.config.train else None
-    if not run.config.train:
+    if not (run.config.train or run.data.for_test_only):
         (scores,) = trainer.validate(run.classifier, run.data, verbose=False)
         metrics["val/accuracy"] = scores["val/accuracy"]
     return metrics

@@ -140,6 +140,27 @@ def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
         refuse_other_format(read_checkpoint(last), str(last), {"image_size": 24}, keys=())
 
 
+@pytest.mark.parametrize("place", ["new", "new/test"])
+def test_a_network_is_tested_on_all_of_another_folder(small, tmp_path, recwarn, place):
+    """Planted: training on them, which is refused."""
+    write_pictures(tmp_path, parts=("all",))
+    train(small(*OWN, f"data.root={tmp_path / 'all'}"))
+    write_pictures(tmp_path, parts=(place,), count=7)
+    options = (*OWN, f"data.root={tmp_path / 'new'}", *(("data.test_share=1",) if place == "new" else ()))
+    ckpt = f"ckpt_path='{tmp_path / 'run' / 'checkpoints' / 'last.ckpt'}'"
+    metrics, objects = train(small(*options, ckpt, "train=false", "trainer.limit_test_batches=1.0", folder="tested"))
+    assert set(metrics) == {"test/accuracy", "test/auroc"} and objects["report"]["used"] == {
+        "train": 0,
+        "val": 0,
+        "test": 14,
+    }
+    assert objects["report"]["split"] == {"train": 0, "val": 0, "test": 14} and not recwarn.list
+    with pytest.raises(ConfigError, match="training needs pictures in .* all are for the test .* needs train=false"):
+        train(small(*options, folder="other"))
+    with pytest.raises(ValueError, match="imagefolder must have training pictures, but all are for the test"):
+        objects["data"].train_dataloader()
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_picture_that_is_gone_in_training_is_told_in_a_line(tmp_path, workers):
     write_pictures(tmp_path, parts=("all",))
