@@ -217,7 +217,7 @@ class ImageFolderDataModule(PictureDataModule):
         paths = [path for files in parts.values() for path, _ in files.files]
         _refuse_links(paths, "every picture must be a file of its own")
         seen = look_at(paths, self.image_size, self.white)
-        warn_of_stacks(path for path, found in seen.items() if found.has_pages)
+        warn_of_stacks([path for path, found in seen.items() if found.has_pages], self.root)
         warn_of_dark_files(seen.values(), self.white)
         self._contents = {path: found.content for path, found in seen.items()}
         refuse_copies(self._contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
@@ -52,10 +51,10 @@ def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[s
         return dict(zip(paths, found, strict=True))
 
 
-def warn_of_stacks(paths: Iterable[str]) -> None:
-    """Count the files of which only the first page is read, where there are any."""
+def warn_of_stacks(paths: Iterable[str], root: str | os.PathLike) -> None:
+    """Count the files of which only the first page is read, where there are any, with their paths below a folder."""
     if stacks := sorted(paths):
-        named = ", ".join(printable(Path(path).name) for path in stacks[:_SHOWN])
+        named = ", ".join(printable(os.path.relpath(path, root)) for path in stacks[:_SHOWN])
         more = ", …" if len(stacks) > _SHOWN else ""
         warnings.warn(
             f"files with several pages, of which the first is read ({len(stacks)}): {named}{more}", stacklevel=2

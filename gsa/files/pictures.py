@@ -31,6 +31,7 @@ ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
 _LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
+_SMALLER = "cut it into pieces, or save it at a smaller scale"
 _OFTEN = 5  # endings that are named
 # Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
 _BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
@@ -102,7 +103,9 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int, white
             return _centre(_upright(_eight_bits(opened, white).convert(mode), opened), size)
     except Exception as error:  # what decoders make of damaged bytes has no common name
         reason = _NOT_READ
-        if not isinstance(error, UnidentifiedImageError):
+        if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit, far above ours
+            reason = f"pictures must have at most {MOST_PIXELS:,} pixels, but it has far more: {_SMALLER}"
+        elif not isinstance(error, UnidentifiedImageError):
             reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
 
@@ -115,7 +118,7 @@ def _check_file(path: Path) -> None:
     if not path.stat().st_size:
         raise ValueError("it is empty")
     if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"a file must have at most {MOST_BYTES:,} bytes, but has {path.stat().st_size:,}")
+        raise ValueError(f"a file must have at most {MOST_BYTES:,} bytes, but has {path.stat().st_size:,}: {_SMALLER}")
 
 
 def _check_pixels(width: int, height: int, size: int) -> None:
@@ -123,11 +126,11 @@ def _check_pixels(width: int, height: int, size: int) -> None:
     if short < 1:
         raise ValueError(f"it is {width} × {height} pixels")
     if width * height > MOST_PIXELS:
-        raise ValueError(f"pictures must have at most {MOST_PIXELS:,} pixels, but it is {width} × {height}")
+        raise ValueError(f"pictures must have at most {MOST_PIXELS:,} pixels, but it is {width} × {height}: {_SMALLER}")
     if size * size * long > MOST_PIXELS * short:
         raise ValueError(
             f"pictures must have at most {MOST_PIXELS:,} pixels once their shorter side is {size}, "
-            f"but it is {width} × {height}"
+            f"but it is {width} × {height}: {_SMALLER}"
         )
 
 
@@ -145,15 +148,25 @@ def _eight_bits(picture: Image.Image, white: float | None) -> Image.Image:
     """Grey pictures of more bits than 8, which Pillow would clip, on the scale of 8; others as they are."""
     if picture.mode == "F":
         values, white = numpy.asarray(picture), 1.0
-        if not (values.min() >= 0 and values.max() <= 1):  # NaN as well
-            low, high = numpy.nanmin(values), numpy.nanmax(values)
-            raise ValueError(f"floating numbers must be from 0 to 1, but are from {low:.6g} to {high:.6g}")
+        _check_floating(values)
     elif picture.mode.startswith("I"):
         values, most = _numbers(picture)
         white = white or most
     else:
         return picture
     return Image.fromarray(((values / white).clip(0, 1) * 255).round().astype(numpy.uint8))
+
+
+def _check_floating(values: numpy.ndarray) -> None:
+    known = values[~numpy.isnan(values)]
+    if known.size < values.size:
+        raise ValueError(
+            f"floating numbers must be from 0 to 1, but {values.size - known.size} of {values.size} are NaN"
+        )
+    if known.min() < 0 or known.max() > 1:
+        raise ValueError(
+            f"floating numbers must be from 0 to 1, but are from {known.min():.6g} to {known.max():.6g}: scale them"
+        )
 
 
 def _numbers(picture: Image.Image) -> tuple[numpy.ndarray, float]:

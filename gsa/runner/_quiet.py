@@ -1,9 +1,10 @@
-"""Warnings of libraries that a user can do nothing about, and logs that say no more than is asked."""
+"""Warnings in a line each, but for those that a user can do nothing about, and logs that say no more than is asked."""
 
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 __all__ = ["at_levels", "quiet"]
 
@@ -15,19 +16,21 @@ _KNOWN = (
     "Experiment logs directory .* exists",  # a resumed run goes on in its own folder
     "Checkpoint directory .* exists",
     "You requested to overfit but enabled (train|val) dataloader shuffling",
+    "Image size .* exceeds limit of .* pixels, could be decompression bomb",  # Pillow's; ours refuses at 100 million
     "You're resuming from a checkpoint that ended before the epoch ended",
 )
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the known ones out, everything else in."""
+    """Keep the known ones out, everything else in, without the lines of the program that warn."""
     tips = _Tips()
     logs = [logging.getLogger(f"lightning.pytorch.{name}") for name in ("utilities.rank_zero", "accelerators.cuda")]
     for log in logs:
         log.addFilter(tips)
     own = logging.getLogger("lightning.pytorch")
     handlers, own.handlers = own.handlers, [] if logging.getLogger().handlers else own.handlers  # Hydra's print it, too
+    shown, warnings.formatwarning = warnings.formatwarning, _in_a_line
     try:
         with warnings.catch_warnings():
             for message in _KNOWN:
@@ -37,6 +40,7 @@ def quiet() -> Iterator[None]:
         for log in logs:
             log.removeFilter(tips)
         own.handlers = handlers
+        warnings.formatwarning = shown
 
 
 @contextmanager
@@ -51,6 +55,10 @@ def at_levels(levels: Mapping[str, int]) -> Iterator[None]:
     finally:
         for log, level in zip(logs, before, strict=True):
             log.setLevel(level)
+
+
+def _in_a_line(message: Warning | str, *_: Any, **__: Any) -> str:
+    return f"warning: {message}\n"
 
 
 class _Tips(logging.Filter):

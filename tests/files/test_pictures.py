@@ -104,10 +104,19 @@ def test_every_kind_of_picture_comes_out_on_the_same_scale(tmp_path, kind, mode)
     assert abs(found - grey).max() <= 1
 
 
-@pytest.mark.parametrize("wrong", [1.5, -0.1, numpy.nan])
-def test_floating_numbers_outside_of_the_scale_are_refused(tmp_path, wrong):
-    Image.fromarray(numpy.array([[0, 0.5], [1, wrong]], dtype=numpy.float32)).save(tmp_path / "a.tif")
-    with pytest.raises(ValueError, match="floating numbers must be from 0 to 1, but are from"):
+@pytest.mark.parametrize("rest, wrong, message", [
+    (1, 1.5, "are from 0 to 1.5: scale them"),
+    (1, -0.1, "are from -0.1 to 1: scale them"),
+    (1, numpy.inf, "are from 0 to inf"),
+    (1, numpy.nan, "1 of 4 are NaN"),
+    (numpy.nan, numpy.nan, "4 of 4 are NaN"),
+])  # fmt: skip
+def test_floating_numbers_outside_of_the_scale_are_refused(tmp_path, rest, wrong, message):
+    """Without a warning of numpy's."""
+    numbers = numpy.array([[0, 0.5], [1, 0]], dtype=numpy.float32) * rest
+    numbers[1, 1] = wrong
+    Image.fromarray(numbers).save(tmp_path / "a.tif")
+    with pytest.raises(ValueError, match=f"floating numbers must be from 0 to 1, but {message}"):
         read_picture(tmp_path / "a.tif", "RGB", 2)
 
 
@@ -131,9 +140,15 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpa
         (b"", "it is empty"),
         (b"not a picture", "it is not a whole file of PNG, JPEG, TIFF, BMP, WEBP, GIF"),
         (EPS, "it is not a whole file of PNG"),
-        (png(50_000_000, 1), "at most 100,000,000 pixels once their shorter side is 16, but it is 50000000 × 1"),
-        (png(9_500, 10_600), "at most 100,000,000 pixels, but it is 9500 × 10600"),
-        (png(60_000, 60_000), "exceeds limit"),
+        (
+            png(50_000_000, 1),
+            "at most 100,000,000 pixels once their shorter side is 16, but it is 50000000 × 1: cut it",
+        ),
+        (
+            png(9_500, 10_600),
+            "at most 100,000,000 pixels, but it is 9500 × 10600: cut it into pieces, or save it at a smaller",
+        ),
+        (png(60_000, 60_000), "at most 100,000,000 pixels, but it has far more: cut it"),
         (png(200, 100), "truncated|not enough|incomplete"),
         (png(0, 100), ""),
     ],

@@ -47,7 +47,7 @@ def test_a_run_is_built_once_and_announced(tmp_path):
     before, _, _ = done.stdout.partition("Epoch 1")
     announced = before.strip().splitlines()
     starts = [line.split()[0] for line in announced if not line.startswith("[")]
-    assert starts[:6] == ["network", "data", "recipe", "device", "estimate", "folder"] and len(announced) < 24
+    assert starts[:6] == ["network", "data", "recipe", "device", "folder", "estimate"] and len(announced) < 24
     assert "FLOPs" not in done.stdout and "_target_" not in done.stdout
     (folder,) = tmp_path.glob("outputs/digits/digits_z2_sa/*")
     assert "LiftingSelfAttention" in (folder / "network.txt").read_text()
@@ -58,7 +58,7 @@ def test_quiet_says_nothing_between_the_announcement_and_the_report(tmp_path):
     assert done.returncode == 0 and not done.stderr, done.stderr
     announced, empty, _ = done.stdout.partition("\n\n")
     assert empty and [line.split()[0] for line in announced.splitlines()] == [
-        "network", "data", "recipe", "device", "estimate", "folder"
+        "network", "data", "recipe", "device", "folder", "estimate"
     ]  # fmt: skip
 
 

@@ -1,0 +1,33 @@
+"""What a run says of warnings."""
+
+import sys
+import warnings
+
+import pytest
+from PIL import Image
+
+from gsa.runner._quiet import quiet
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """What is printed of warnings, which pytest would keep."""
+    monkeypatch.setattr(warnings, "showwarning", lambda *given: sys.stderr.write(warnings.formatwarning(*given[:4])))
+    warnings.resetwarnings()
+    return lambda: capsys.readouterr().err
+
+
+def test_a_warning_is_a_line_without_the_program(shown):
+    with quiet():
+        warnings.warn("a file is dark", stacklevel=1)
+    assert shown() == "warning: a file is dark\n"
+    warnings.warn("a file is dark", stacklevel=1)
+    assert "test_quiet.py" in shown()  # as before
+
+
+def test_of_large_pictures_our_own_limit_is_told_alone(shown):
+    """Planted: without it Pillow warns."""
+    for inside in (True, False):
+        with quiet() if inside else warnings.catch_warnings():
+            Image._decompression_bomb_check((9_500, 9_500))
+        assert bool(shown()) is not inside
