@@ -10,27 +10,19 @@ from pathlib import Path
 import numpy
 from torch.utils.data import Subset
 
-from gsa.data._class_folders import PictureFiles, class_names, digest_of
+from gsa.data._class_folders import PictureFiles, digest_of
 from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
+from gsa.data._layout import classes_below, places_of, refuse_links
 from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_stacks
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
 from gsa.files import printable
 
 __all__ = ["ImageFolderDataModule"]
 
-_PARTS = ("train", "val", "test")
-_LIKE_PARTS = {
-    **{part: part for part in _PARTS},
-    "valid": "val",
-    "validation": "val",
-    "training": "train",
-    "testing": "test",
-}
 _SHOWN = 20  # files of a message
 _CLASSES = 8  # of a line
-_TABLES = (".csv", ".tsv", ".xls", ".xlsx", ".ods")
 _ONE_FOLDER = "every class of every part must have a folder of its own"
 
 
@@ -113,16 +105,13 @@ class ImageFolderDataModule(PictureDataModule):
     @property
     def classes(self) -> list[str]:
         """Names of the classes' folders; those under train, where there are parts, or under test alone."""
-        found = self._classes(("test" if self.for_test_only else "train") if self._in_parts else None)
-        self._check_names(found)
-        return found
+        return classes_below(self.root)
 
     @property
     def for_test_only(self) -> bool:  # type: ignore[override]
         """Whether test_share takes all, or there is no other part than root/test."""
-        if self._in_parts:
-            return not any((self.root / part).is_dir() for part in ("train", "val"))
-        return self.test_share == 1
+        places = places_of(self.root)
+        return set(places) == {"test"} or ("all" in places and self.test_share == 1)
 
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
@@ -139,47 +128,25 @@ class ImageFolderDataModule(PictureDataModule):
         return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"}
 
     def load(self) -> dict[str, LabelledPictures]:
-        classes = self.classes
+        classes, places = self.classes, places_of(self.root)
+        refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
+        read = self._readable({part: self._files(folder, classes) for part, folder in places.items()})
         if self.for_test_only:
-            folder = self.root / "test" if self._in_parts else self.root
-            _refuse_links([folder / name for name in classes], _ONE_FOLDER)
-            files = self._readable({"test": self._files(folder, classes)})["test"]
+            (files,) = read.values()
             return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
-        if not self._in_parts:
-            _refuse_links([self.root / name for name in classes], _ONE_FOLDER)
-            files = self._readable({"all": self._files(self.root, classes)})["all"]
+        if "all" in read:
             shares = {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
-            return self._dealt_out(files, self.root, classes, shares)
-        named = ["train", "test"] + ["val"] * (self.root / "val").is_dir()
-        for part in named:
-            if (found := self._classes(part)) != classes:
-                raise ValueError(f"{self.root / part} should hold the classes of train, {classes}, but holds {found}")
-        _refuse_links([self.root / part / name for part in named for name in classes], _ONE_FOLDER)
-        read = self._readable({part: self._files(self.root / part, classes) for part in named})
+            return self._dealt_out(read["all"], self.root, classes, shares)
         if self.groups is not None:
             refuse_groups_in_two_parts(
-                {part: self._groups_of(files, self.root / part, classes) for part, files in read.items()}
+                {part: self._groups_of(files, places[part], classes) for part, files in read.items()}
             )
         parts: dict[str, LabelledPictures] = {
             part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
         }
         if "val" not in parts:
-            parts |= self._dealt_out(read["train"], self.root / "train", classes, {"val": self.val_share})
+            parts |= self._dealt_out(read["train"], places["train"], classes, {"val": self.val_share})
         return parts
-
-    @property
-    def _in_parts(self) -> bool:
-        """Whether somebody has divided the pictures already."""
-        return any((self.root / part).is_dir() for part in _PARTS)
-
-    def _classes(self, part: str | None) -> list[str]:
-        folder = self.root if part is None else self.root / part
-        if not folder.is_dir() or not (names := class_names(folder)):
-            raise FileNotFoundError(
-                f"pictures are read from {self.root}/<class>/ or {self.root}/{{train,test}}/<class>/, "
-                f"but {folder} is not a folder of folders{_advice(folder)}"
-            )
-        return names
 
     def _files(self, folder: Path, classes: Sequence[str]) -> PictureFiles:
         return PictureFiles.of_folder(folder, classes, self.image_size, self.white)
@@ -189,17 +156,13 @@ class ImageFolderDataModule(PictureDataModule):
     ) -> dict[str, LabelledPictures]:
         """By part its share of every class; what remains is for training."""
         named = {f"{part}_share": share for part, share in shares.items()}
-        contents = [self._contents[path] for path, _ in files.files]
+        contents = {path: self._contents[path] for path, _ in files.files}
         if self.groups is None:
             warn_of_folders(folder, classes, list(zip(files.below(folder, classes), files.labels, strict=True)))
-            *drawn, train = divided(files.labels, contents, named, self.split_seed, classes.__getitem__)
+            *drawn, train = divided(files.labels, list(contents.values()), named, self.split_seed, classes.__getitem__)
         else:
             groups = self._groups_of(files, folder, classes)
-            refuse_copies(
-                {path: self._contents[path] for path, _ in files.files},
-                {path: group for (path, _), group in zip(files.files, groups, strict=True)},
-                "group",
-            )
+            refuse_copies(contents, dict(zip(contents, groups, strict=True)), "group")
             *drawn, train = by_groups(files.labels, groups, named, self.split_seed, classes.__getitem__)
         parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
         return {"train": Subset(files, train), **parts}
@@ -215,7 +178,7 @@ class ImageFolderDataModule(PictureDataModule):
     def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
         """The parts without files that cannot be read; one message for all of these, and one for copies."""
         paths = [path for files in parts.values() for path, _ in files.files]
-        _refuse_links(paths, "every picture must be a file of its own")
+        refuse_links(paths, "every picture must be a file of its own")
         seen = look_at(paths, self.image_size, self.white)
         warn_of_stacks([path for path, found in seen.items() if found.has_pages], self.root)
         warn_of_dark_files(seen.values(), self.white)
@@ -235,38 +198,3 @@ class ImageFolderDataModule(PictureDataModule):
         left = {part: files.without(reasons) for part, files in parts.items()}
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
         return left
-
-    def _check_names(self, classes: Sequence[str]) -> None:
-        """Parts under other names would be taken for classes, or passed over."""
-        beside = class_names(self.root) if self._in_parts else []
-        wrong = [name for name in beside if name not in _PARTS] + [n for n in classes if n.lower() in _LIKE_PARTS]
-        if wrong:
-            renamed = [f"{name} to {_LIKE_PARTS[name.lower()]}" for name in wrong if name.lower() in _LIKE_PARTS]
-            advice = f": rename {', '.join(renamed)}" if renamed else ""
-            raise ValueError(
-                f"{self.root} must hold a folder for each class, or parts called train, test and perhaps val and "
-                f"nothing beside them, but holds {', '.join(wrong)}{advice}"
-            )
-        if len(classes) < 2:
-            folder = self.root / "train" if self._in_parts else self.root
-            inside = folder / classes[0]
-            meant = f": did you mean data.root={inside}?" if len(class_names(inside)) > 1 else _advice(folder)
-            raise ValueError(f"there must be folders of two classes at least, but {folder} has {list(classes)}{meant}")
-
-
-def _advice(folder: Path) -> str:
-    """What to do where labels are in a table, if there is one."""
-    tables = [name for name in sorted(os.listdir(folder)) if name.lower().endswith(_TABLES)] if folder.is_dir() else []
-    if not tables:
-        return ""
-    return (
-        f"; labels are read from folders only, which docs/pictures.md makes from a table such as {printable(tables[0])}"
-    )
-
-
-def _refuse_links(places: Sequence[str | Path], rule: str) -> None:
-    """A file or folder that is a link to another one would put the same pictures into two parts or classes."""
-    found: dict[str, str | Path] = {}
-    for place in places:
-        if (other := found.setdefault(os.path.realpath(place), place)) != place:
-            raise ValueError(f"{rule}, but {place} is {other}: take the link away")

@@ -312,6 +312,14 @@ def test_a_root_that_is_one_folder_too_high_is_told_of(tmp_path):
         _ = ImageFolderDataModule(tmp_path).num_classes
 
 
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_one_class_in_a_part_is_too_few(tmp_path, part):
+    write_pictures(tmp_path, parts=(part,), classes=("cat",))
+    (tmp_path / "test" / "cat").mkdir(parents=True, exist_ok=True)
+    with pytest.raises(ValueError, match=rf"two classes at least, but .*/{part} has \['cat'\]$"):
+        _ = ImageFolderDataModule(tmp_path).num_classes
+
+
 @pytest.mark.parametrize("inside", ["images", "."])
 def test_labels_in_a_table_are_made_folders_by_the_lines_of_the_page(tmp_path, monkeypatch, inside):
     """Planted: only the table, with the pictures beside it or in a folder."""
