@@ -22,6 +22,7 @@ OPTIMIZERS = {
     "sgd, classes weighed": ("optimizer=sgd", "class_weights=balanced"),
 }
 NETWORK = ("model.norm=batch", "model.attention_dropout=0.2", "trainer.precision=64-true")
+ROUNDING = 1e-6  # of weights up to 2 in float32, after two epochs
 CASES = [("cpu", name) for name in OPTIMIZERS] + [on_gpu("cuda", name) for name in OPTIMIZERS]
 
 
@@ -38,7 +39,7 @@ def test_a_recorded_run_is_the_run_itself(small, tapes, monkeypatch, device, opt
     if device == "cuda":
         monkeypatch.undo()
     plain, recorded = both(small, *OPTIMIZERS[optimizer], device=device)
-    same(*(run["network"].state_dict() for run in (recorded, plain)))
+    same(*(run["network"].state_dict() for run in (recorded, plain)), ROUNDING)
     for a, b in zip(recorded["history"], plain["history"], strict=True):
         assert a | {"seconds": 0} == pytest.approx(b | {"seconds": 0}, abs=1e-4)
     assert device == "cuda" or [tape.replays for tape in tapes] == [13]  # of 16 steps
@@ -71,7 +72,7 @@ def test_planted_replays_that_are_other_steps(small, tapes, monkeypatch, planted
     monkeypatch.setattr("gsa.training._recorded_classifier.RecordedSteps", planted)
     plain, recorded = both(small, *OPTIMIZERS["muon"])
     with pytest.raises(AssertionError, match="Tensor-likes are not close"):
-        same(*(run["network"].state_dict() for run in (recorded, plain)))
+        same(*(run["network"].state_dict() for run in (recorded, plain)), ROUNDING)
 
 
 def bad_pictures(patch, bad):
@@ -99,7 +100,7 @@ def test_a_bad_step_is_left_out_of_replays(small, tapes, monkeypatch, device):
             options = (*NETWORK, *OPTIMIZERS["muon"], where, f"compile={how}")
             ends.append(train(small(*options, batches=8, folder=how))[1])
     plain, recorded = ends
-    same(*(run["network"].state_dict() for run in (recorded, plain)))
+    same(*(run["network"].state_dict() for run in (recorded, plain)), ROUNDING)
 
 
 def test_bad_steps_in_a_row_end_a_recorded_run(small, tapes, monkeypatch):
