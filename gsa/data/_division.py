@@ -68,7 +68,8 @@ def by_groups(
 ) -> list[list[int]]:
     """`stratified`, where a group comes into one part: the one that lacks most of its share of the group's classes.
 
-    The largest groups are placed first, which brings the sum of squares of what parts lack down at each step.
+    Of all parts it is the one that brings the sum of the squares of what they lack down most; the largest groups come
+    first, and those of a size in an order that is drawn.
 
     Args:
         labels, groups: of all pictures.
