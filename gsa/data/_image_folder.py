@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -47,6 +47,7 @@ class ImageFolderDataModule(PictureDataModule):
             such as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below
             the folders of the classes, such as '^(p\\d+)_'.
         white: the value that is white in files of more than 8 bits, such as 4095; the largest that they hold when None.
+        copies: "refuse" files with the same content in two classes, parts or groups, or "keep" them with a warning.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
         batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
 
@@ -77,6 +78,7 @@ class ImageFolderDataModule(PictureDataModule):
         least_batches: int = 0,
         groups: str | None = None,
         white: int | None = None,
+        copies: str = "refuse",
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
         if size < 1:
@@ -87,6 +89,8 @@ class ImageFolderDataModule(PictureDataModule):
             raise ValueError(f"test_share must be above 0 and at most 1, but got {test_share}")
         if unreadable not in ("refuse", "skip"):
             raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
+        if copies not in ("refuse", "keep"):
+            raise ValueError(f"copies must be 'refuse' or 'keep', but got {copies!r}")
         check_groups(groups)
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
         if least_batches < 0:
@@ -94,7 +98,7 @@ class ImageFolderDataModule(PictureDataModule):
         self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
         if white is not None and white < 1:
             raise ValueError(f"white must be at least 1, or None, but got {white}")
-        self.groups, self.white = groups, white
+        self.groups, self.white, self.copies = groups, white, copies
         self.source = self.root.name
 
     @property
@@ -156,16 +160,24 @@ class ImageFolderDataModule(PictureDataModule):
     ) -> dict[str, LabelledPictures]:
         """By part its share of every class; what remains is for training."""
         named = {f"{part}_share": share for part, share in shares.items()}
-        contents = {path: self._contents[path] for path, _ in files.files}
+        contents = [self._contents[path] for path, _ in files.files]
         if self.groups is None:
             warn_of_folders(folder, classes, list(zip(files.below(folder, classes), files.labels, strict=True)))
-            *drawn, train = divided(files.labels, list(contents.values()), named, self.split_seed, classes.__getitem__)
+            *drawn, train = divided(files.labels, contents, named, self.split_seed, classes.__getitem__)
         else:
             groups = self._groups_of(files, folder, classes)
-            refuse_copies(contents, dict(zip(contents, groups, strict=True)), "group")
+            self._judge_copies({path: group for (path, _), group in zip(files.files, groups, strict=True)}, "group")
             *drawn, train = by_groups(files.labels, groups, named, self.split_seed, classes.__getitem__)
         parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
         return {"train": Subset(files, train), **parts}
+
+    def _judge_copies(self, places: Mapping[str, str], kind: str) -> None:
+        try:
+            refuse_copies({path: self._contents[path] for path in places}, places, kind)
+        except ValueError as error:
+            if self.copies == "refuse":
+                raise ValueError(f"{error}, or let them be by data.copies=keep") from None
+            warnings.warn(str(error), stacklevel=2)
 
     def _groups_of(self, files: PictureFiles, folder: Path, classes: Sequence[str]) -> list[str]:
         return groups_of(files.below(folder, classes), self.groups or "folder")
@@ -183,8 +195,8 @@ class ImageFolderDataModule(PictureDataModule):
         warn_of_stacks([path for path, found in seen.items() if found.has_pages], self.root)
         warn_of_dark_files(seen.values(), self.white)
         self._contents = {path: found.content for path, found in seen.items()}
-        refuse_copies(self._contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
-        refuse_copies(self._contents, {path: part for part, fs in parts.items() for path, _ in fs.files}, "part")
+        self._judge_copies({path: str(n) for files in parts.values() for path, n in files.files}, "class")
+        self._judge_copies({path: part for part, files in parts.items() for path, _ in files.files}, "part")
         reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}
         if not reasons:
             return parts

@@ -67,6 +67,7 @@ _FOLDERS = {
     "least_batches": _NOT_NEGATIVE,
     "groups": _GROUPS,
     "white": _AT_LEAST_1,
+    "copies": _one_of("refuse", "keep"),
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}
 

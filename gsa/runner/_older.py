@@ -16,6 +16,7 @@ _LATER_DATA = {  # keys that configurations of these data have got since, as it 
         "least_batches": 0,
         "groups": None,
         "white": None,
+        "copies": "refuse",
     },
 }
 

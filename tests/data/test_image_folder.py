@@ -214,8 +214,16 @@ def test_copies_in_two_classes_are_refused(tmp_path):
     message = (
         r"in one class only, but of the files 2 hold .*another class, such as .*dog/copy3.jpg and .*cat/3.jpg: take"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{message} .* let them be by data.copies=keep"):
         ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
+    with pytest.warns(UserWarning, match=message):
+        data = ImageFolderDataModule(tmp_path / "all", batch_size=1, copies="keep")
+        data.setup()
+    place = {path: part for part, pictures in data.parts.items() for path, _ in pictures.files}
+    cats, dogs = tmp_path / "all/cat", tmp_path / "all/dog"
+    assert all(place[f"{cats}/{number}.jpg"] == place[f"{dogs}/copy{number}.jpg"] for number in (3, 4))
+    with pytest.raises(ValueError, match="copies must be 'refuse' or 'keep', but got 'skip'"):
+        ImageFolderDataModule(tmp_path / "all", copies="skip")
 
 
 @pytest.mark.parametrize("part", ["val", "test"])

@@ -17,6 +17,7 @@ VALUES = (
     "mnist",
     "official",
     "skip",
+    "keep",
     "folder",
     "^(p)_",
     "((",
