@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from gsa._checks import check_positive
+from gsa._checks import check_floating, check_positive
 
 __all__ = ["PointwiseLinear", "pointwise"]
 
@@ -44,6 +44,7 @@ class PointwiseLinear(nn.Linear):
                 f"a pointwise map of {self.in_features} channels takes [B, {self.in_features}, …], but got the shape "
                 f"{list(x.shape)}"
             )
+        check_floating(x, "a pointwise map")
         return super().forward(x) if x.ndim == 2 else pointwise(x, self.weight, self.bias)
 
     @property
