@@ -3,7 +3,6 @@
 import json
 import os
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,7 +59,7 @@ class HubNetwork(
         saved = read(path)
         sizes = {"in_channels": saved.pictures.in_channels, "num_classes": saved.pictures.num_classes}
         keywords = {key: value for key, value in saved.model.items() if key != "name"} | sizes
-        found = cls(saved.model["name"], keywords, asdict(saved.pictures))
+        found = cls(saved.model["name"], keywords, saved.pictures.plain())
         found.network.load_state_dict(saved.network.state_dict())
         return found.eval()
 

@@ -44,6 +44,7 @@ def run(options: Namespace) -> int:
     """
     _refuse(options)
     device = _device(options.device)
+    files, others = _files(options.pictures)
     saved = read(options.checkpoint or _SHIPPED)
     if options.checkpoint is None:
         print(
@@ -51,7 +52,6 @@ def run(options: Namespace) -> int:
             file=sys.stderr,
         )
     saved.network.to(device)
-    files, others = _files(options.pictures)
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
     negatives: list[Path] = []

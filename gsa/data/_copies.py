@@ -24,5 +24,5 @@ def refuse_copies(contents: Mapping[str, str], places: Mapping[str, str], kind: 
         one, other = (printable(path) for path in wrong[0])
         raise ValueError(
             f"a picture must be in one {kind} only, but of the files {len(wrong)} hold the same as one in another "
-            f"{kind}, such as {other} and {one}: take one of each away"
+            f"{kind}, such as {other} and {one}"
         )

@@ -21,16 +21,23 @@ def divided(
         shares, seed, name: as of `stratified`.
 
     Raises:
-        ValueError: as `stratified`.
+        ValueError: as `stratified`; a class of copies of others' pictures that is missing in a part.
     """
     rows: dict[str, int] = {}
     originals = [rows.setdefault(content, row) for row, content in enumerate(contents)]
     different = list(rows.values())
     parts = stratified([labels[row] for row in different], shares, seed, name)
     place = {different[index]: number for number, part in enumerate(parts) for index in part}
-    return [
+    found = [
         [row for row, original in enumerate(originals) if place[original] == number] for number in range(len(parts))
     ]
+    for label in sorted(set(labels)):
+        if not all(any(labels[row] == label for row in part) for part in found):
+            raise ValueError(
+                f"every class must have pictures in each of {len(parts)} parts, but those of {name(label)} are copies "
+                "of other classes' and come with them: take them away"
+            )
+    return found
 
 
 def stratified(

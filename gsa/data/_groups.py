@@ -10,6 +10,7 @@ from gsa.files import printable
 __all__ = ["check_groups", "groups_of", "refuse_groups_in_two_parts", "warn_of_folders"]
 
 _SHOWN = 5  # names of a message
+_ALONE = os.sep  # begins the group of a picture in no folder, as it does no folder's name
 
 
 def check_groups(groups: str | None) -> None:
@@ -42,7 +43,7 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
         ValueError: a path in which the expression is not found.
     """
     if groups == "folder":
-        return [path.partition(os.sep)[0] if os.sep in path else f"{os.sep}{row}" for row, path in enumerate(below)]
+        return [path.partition(os.sep)[0] if os.sep in path else f"{_ALONE}{row}" for row, path in enumerate(below)]
     found = [re.search(groups, path) for path in below]
     missing = [path for path, match in zip(below, found, strict=True) if match is None or match[1] is None]
     if missing:
@@ -65,7 +66,7 @@ def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
     first: dict[str, str] = {}
     for part, found in groups.items():
         for group in found:
-            if (other := first.setdefault(group, part)) != part:
+            if not group.startswith(_ALONE) and (other := first.setdefault(group, part)) != part:
                 raise ValueError(
                     f"a group must be in one part only, but {printable(group)} is in {other} and in {part}: move its "
                     "pictures into one, or leave data.groups out"

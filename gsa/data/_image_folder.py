@@ -96,8 +96,8 @@ class ImageFolderDataModule(PictureDataModule):
         if least_batches < 0:
             raise ValueError(f"least_batches must not be negative, but got {least_batches}")
         self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
-        if white is not None and white < 1:
-            raise ValueError(f"white must be at least 1, or None, but got {white}")
+        if white is not None and (type(white) is not int or white < 1):
+            raise ValueError(f"white must be an integer of at least 1, or None, but got {white!r}")
         self.groups, self.white, self.copies = groups, white, copies
         self.source = self.root.name
 
@@ -176,7 +176,7 @@ class ImageFolderDataModule(PictureDataModule):
             refuse_copies({path: self._contents[path] for path in places}, places, kind)
         except ValueError as error:
             if self.copies == "refuse":
-                raise ValueError(f"{error}, or let them be by data.copies=keep") from None
+                raise ValueError(f"{error}: take one of each away, or let them be by data.copies=keep") from None
             warnings.warn(str(error), stacklevel=2)
 
     def _groups_of(self, files: PictureFiles, folder: Path, classes: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._class_folders import PictureFiles
 from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder
@@ -195,10 +196,9 @@ class NormalisedPictures(Normalisation, Dataset):
 
     @property
     def files(self) -> list[tuple[str, int]] | None:
-        """Path and label of every picture; None of pictures that have no files of their own."""
+        """Path and label of every picture; None of pictures that are not read from folders of classes."""
         held, rows = rows_of(self.dataset)
-        files = getattr(held, "files", None)
-        return None if files is None else [files[row] for row in rows]
+        return [held.files[row] for row in rows] if isinstance(held, PictureFiles) else None
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -66,6 +66,10 @@ class PictureFormat:
         ):
             raise ValueError("classes must be a name for each class")
         return found
+
+    def plain(self) -> dict[str, Any]:
+        """What `of` takes; without what is None, so that earlier versions can read it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def with_classes(self, count: int) -> "PictureFormat":
         """The same pictures with so many classes; other ones than before have no names yet."""

@@ -185,7 +185,7 @@ def replace_convolutions(
             changed then.
     """
     check_border(border)
-    if isinstance(model, nn.Conv2d) and not _is_pointwise(model):
+    if isinstance(model, nn.Conv2d) and not _is_pointwise(model) and not skip:
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     of_convolution: dict[nn.Module, PosedAttention] = {}
@@ -194,12 +194,13 @@ def replace_convolutions(
         for name, module in model.named_modules(remove_duplicate=False)
         if isinstance(module, _ConvNd) and not _is_pointwise(module)
     ]
-    if unknown := set(skip) - {name for name, _ in places}:
+    if isinstance(skip, str) or set(skip) - {name for name, _ in places}:
         raise ValueError(
-            f"skip names convolutions of more than one pixel, such as {[name for name, _ in places[:3]]}, but got "
-            f"{sorted(unknown)}"
+            f"skip is a list of names of convolutions of more than one pixel, such as "
+            f"{[name for name, _ in places[:3]]}, but got {skip!r}"
         )
-    places = [(name, module) for name, module in places if name not in skip]
+    kept = {module for name, module in places if name in skip}
+    places = [(name, module) for name, module in places if module not in kept]
     owners: dict[int, set[nn.Module]] = {}
     for module in model.modules():
         for parameter in module.parameters(recurse=False):

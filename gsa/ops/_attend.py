@@ -227,9 +227,9 @@ def _(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
     if any(dim is not None for dim in dims[3:]) or Call(*arguments[:-1]).dropout:
         return torch.stack([_attend(*given) for given in _one_by_one(info, dims, arguments)]), 0
     pairs = zip(arguments[:3], dims[:3], strict=True)
-    features = (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in pairs)
+    features = [x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in pairs]
     output = _attend(*(x.flatten(0, 1) for x in features), *arguments[3:])
-    return output.unflatten(0, (info.batch_size, -1)), 0
+    return output.unflatten(0, features[0].shape[:2]), 0
 
 
 @_attend_backward.register_vmap

@@ -36,20 +36,20 @@ class Estimate:
         memory_mb: at most, of the process; of the device where that is a GPU.
         reading: share of a step in which pictures are read and augmented.
         launching: share of a step in which a GPU is told what to do; 0 where that is not looked at.
-        by_one_picture: whether steps are so long that only a forward pass of one picture was timed.
+        by_few_pictures: whether steps are so long that only a forward pass of few pictures was timed.
     """
 
     seconds: float
     memory_mb: float
     reading: float = 0.0
     launching: float = 0.0
-    by_one_picture: bool = False
+    by_few_pictures: bool = False
 
     def __str__(self) -> str:
         unit = next((name for name, seconds in _UNITS.items() if self.seconds >= 1.5 * seconds), "s")
         long = f"about {self.seconds / _UNITS[unit]:.2g} {unit}"
-        if self.by_one_picture:
-            return f"{long}, judged by one picture, as a step takes more than a minute"
+        if self.by_few_pictures:
+            return f"{long}, judged by few pictures, as a step takes more than a minute"
         told = [f"{long}, {self.memory_mb / 1000:.2g} GB of memory"]
         if self.reading >= _MUCH:
             share = f"{100 * self.reading:.0f} %"
@@ -73,18 +73,20 @@ def estimated(run: Run) -> Estimate | None:
         step, validate = _training_step(run, network), _validation(run, network)
         validate(1)  # tables are made, and kernels compiled
         of_picture = _timed(lambda: validate(1), device)
+        few = min(_EVALUATED, many)
+        if _TRAINED * run.data.batch_size * of_picture > _LONG and few * of_picture < _LONG:  # several take less each
+            of_picture = _timed(lambda: validate(few), device) / few
         if (seconds := _TRAINED * run.data.batch_size * of_picture) > _LONG:
-            return Estimate(_of_run(run, seconds, of_picture), peak_memory_mb(device), by_one_picture=True)
+            return Estimate(_of_run(run, seconds, of_picture), peak_memory_mb(device), by_few_pictures=True)
         if device.type == "cuda":  # of other sizes, too
             step()
-            validate(min(_EVALUATED, many))
+            validate(few)
         seconds = _timed(step, device)  # memory is taken
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))
         launching = _launching(run, step) if device.type == "cuda" else 0.0
         reading = _median(lambda: _timed(lambda: _read_batch(run), device)) if _reads_between_steps(run) else 0.0
         seconds += reading
-        few = min(_EVALUATED, many)
         of_picture = _timed(lambda: validate(few), device) / few
         if of_picture * many < _SECONDS:
             of_picture = _timed(lambda: validate(many), device) / many

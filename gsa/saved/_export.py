@@ -3,7 +3,6 @@
 import os
 import warnings
 from contextlib import redirect_stdout
-from dataclasses import asdict
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -43,8 +42,7 @@ def export(
         raise not_installed("onnx or onnxscript", "onnx")
     folder = Path(folder)
     pictures = saved.pictures
-    known = {name: value for name, value in asdict(pictures).items() if value is not None}
-    files = write_export(folder, {"model": saved.model, "pictures": known}, saved.network.state_dict())
+    files = write_export(folder, {"model": saved.model, "pictures": pictures.plain()}, saved.network.state_dict())
     for name in ("model.pt2", "plain.pt2", "model.onnx"):  # of another network
         (folder / name).unlink(missing_ok=True)
     example = (torch.rand(2, pictures.in_channels, pictures.image_size, pictures.image_size),)

@@ -139,7 +139,8 @@ class Classifier(lightning.LightningModule):
         """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
         if self._trainer is None:  # `load_from_checkpoint`
             return
-        checkpoint["optimizer_states"] = [without_empty(state) for state in checkpoint.get("optimizer_states", [])]
+        states, count = checkpoint.get("optimizer_states", []), len(list(self.network.parameters()))
+        checkpoint["optimizer_states"] = [without_empty(state, count) for state in states]
         keep_patience(self.trainer, checkpoint)
         for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
             metric = self._train_metrics()[name]

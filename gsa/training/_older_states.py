@@ -7,13 +7,16 @@ from torch import Tensor
 __all__ = ["without_empty"]
 
 
-def without_empty(state: dict[str, Any]) -> dict[str, Any]:
+def without_empty(state: dict[str, Any], count: int) -> dict[str, Any]:
     """Without the entries of parameters of no numbers, which lifting layers had until 26 November 2026.
 
     Args:
         state: the `state_dict` of an optimizer.
+        count: of the parameters that there are now. An optimizer that remembers nothing of each does not say which of
+            more were empty; it need not, as they were all positions, which are its last group.
     """
-    empty = {
+    indices = [index for group in state["param_groups"] for index in group["params"]]
+    empty = set(() if state["state"] else indices[count:]) | {
         index
         for index, values in state["state"].items()
         if any(isinstance(value, Tensor) and not value.numel() for value in values.values())

@@ -119,6 +119,11 @@ def test_given_parts_share_no_group(tmp_path):
     parts = patients_of(module := ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder"))
     assert len(parts["val"]) == 1 and len(parts["train"]) == 3
     assert module.describe()["classes"] == "2: cat 30, dog 30"
+    for part in ("train", "test"):  # in no folder, and so of no patient who could be in both
+        write_pictures(tmp_path / part, parts=("cat",), classes=[f"loose_{part}"], count=1, suffix="png", side=(8, 8))
+        (tmp_path / part / f"cat/loose_{part}/0.png").rename(tmp_path / part / f"cat/{part}.png")
+        (tmp_path / part / f"cat/loose_{part}").rmdir()
+    ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder").setup()
     (tmp_path / "test/cat/q0").rename(tmp_path / "test/cat/p3")
     with pytest.raises(ValueError, match="in one part only, but p3 is in train and in test: move"):
         ImageFolderDataModule(tmp_path, 8, batch_size=1, groups="folder").setup()

@@ -211,12 +211,10 @@ def test_copies_in_two_classes_are_refused(tmp_path):
     write_pictures(tmp_path, parts=("all",))
     for number in (3, 4):
         shutil.copy(tmp_path / f"all/cat/{number}.jpg", tmp_path / f"all/dog/copy{number}.jpg")
-    message = (
-        r"in one class only, but of the files 2 hold .*another class, such as .*dog/copy3.jpg and .*cat/3.jpg: take"
-    )
-    with pytest.raises(ValueError, match=f"{message} .* let them be by data.copies=keep"):
+    message = "in one class only, but of the files 2 hold .*another class, such as .*dog/copy3.jpg and .*cat/3.jpg"
+    with pytest.raises(ValueError, match=f"{message}: take one of each away, or let them be by data.copies=keep"):
         ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
-    with pytest.warns(UserWarning, match=message):
+    with pytest.warns(UserWarning, match=f"{message}$"):
         data = ImageFolderDataModule(tmp_path / "all", batch_size=1, copies="keep")
         data.setup()
     place = {path: part for part, pictures in data.parts.items() for path, _ in pictures.files}
@@ -224,6 +222,24 @@ def test_copies_in_two_classes_are_refused(tmp_path):
     assert all(place[f"{cats}/{number}.jpg"] == place[f"{dogs}/copy{number}.jpg"] for number in (3, 4))
     with pytest.raises(ValueError, match="copies must be 'refuse' or 'keep', but got 'skip'"):
         ImageFolderDataModule(tmp_path / "all", copies="skip")
+
+
+def test_a_class_of_copies_alone_that_would_be_missing_in_a_part_is_refused(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    (tmp_path / "all/fox").mkdir()
+    for number in range(3):
+        shutil.copy(tmp_path / "all/cat/0.jpg", tmp_path / f"all/fox/{number}.jpg")
+    with (
+        pytest.warns(UserWarning, match="in one class only"),
+        pytest.raises(ValueError, match="in each of 3 parts, but those of fox are copies of other classes'"),
+    ):
+        ImageFolderDataModule(tmp_path / "all", batch_size=1, copies="keep").setup()
+
+
+@pytest.mark.parametrize("white", [4095.0, True, 0])
+def test_what_cannot_be_white_is_refused(white):
+    with pytest.raises(ValueError, match="white must be an integer of at least 1, or None, but got"):
+        ImageFolderDataModule(white=white)
 
 
 @pytest.mark.parametrize("part", ["val", "test"])

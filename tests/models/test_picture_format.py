@@ -12,6 +12,7 @@ FORMAT = {
 
 def test_classes_keep_their_names_as_long_as_there_are_as_many():
     known = PictureFormat.of(FORMAT)
+    assert "white" not in known.plain() and PictureFormat.of(known.plain()) == known
     assert known.white is None and PictureFormat.of(FORMAT | {"white": 4095}).white == 4095
     assert known.with_classes(2).classes == ("cat", "dog") and known.with_classes(3).classes == ("0", "1", "2")
 

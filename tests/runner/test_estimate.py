@@ -18,16 +18,16 @@ def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
     assert estimated(run).reading == 0.0
 
 
-def test_long_steps_are_judged_by_one_picture_and_not_tried(small, monkeypatch):
+def test_long_steps_are_judged_by_few_pictures_and_not_tried(small, monkeypatch):
     """Planted: steps that are tried."""
-    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1.5)[1])
+    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 5.0)[1])
     monkeypatch.setattr("gsa.runner._estimate._training_step", lambda *_: pytest.fail)
     run = build(small("trainer.limit_val_batches=1.0", batches=7))
     run.data.setup()
     found = estimated(run)
-    assert found.by_one_picture and found.seconds == pytest.approx(2 * (7 * 3 * 16 * 1.5 + 200 * 1.5))
-    assert str(found) == "about 27 min, judged by one picture, as a step takes more than a minute"
-    run.data.batch_size = 8
+    assert found.by_few_pictures and found.seconds == pytest.approx(2 * (7 * 3 * 16 * 5 + 200 * 5))
+    assert str(found) == "about 89 min, judged by few pictures, as a step takes more than a minute"
+    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1.5)[1])  # of 16 pictures, too
     with pytest.raises(pytest.fail.Exception):
         estimated(run)
 

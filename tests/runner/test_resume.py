@@ -271,10 +271,11 @@ def test_one_process_works_in_a_folder(small, tmp_path):
         owner.stdout.close()
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("optimizer", ["muon", "adamw", "sgd"])
 def test_a_run_goes_on_whose_lifting_layer_had_a_parameter_of_no_numbers(small, tmp_path, monkeypatch, optimizer):
     quadratic = ("model.num_heads=2", "model.head_dim=4", "model.encoding=quadratic")
     options = (*quadratic, f"optimizer={optimizer}", "scheduler=constant")
+    options += ("optimizer.momentum=0",) if optimizer == "sgd" else ()  # and nothing is remembered
     whole = train(small(*options, folder="whole"))[1]["network"]
     make = QuadraticEncoding.__init__
 
@@ -289,7 +290,7 @@ def test_a_run_goes_on_whose_lifting_layer_had_a_parameter_of_no_numbers(small, 
         assert any(not p.numel() for p in begun["network"].parameters())
     last = f"ckpt_path='{tmp_path}/run/checkpoints/last.ckpt'"
     with monkeypatch.context() as patch, pytest.raises(ValueError, match="doesn't match the size"):
-        patch.setattr("gsa.training._classifier.without_empty", lambda state: state)  # planted
+        patch.setattr("gsa.training._classifier.without_empty", lambda state, count: state)  # planted
         train(small(*options, last))
     gone_on = train(small(*options, last))[1]["network"]
     assert all(map(torch.equal, gone_on.state_dict().values(), whole.state_dict().values()))
