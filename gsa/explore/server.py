@@ -142,9 +142,9 @@ class _Served:
         return JSONResponse(await self._computed(self.parts[name]))
 
     async def picture(self, request: Request) -> Response:
-        side = (await self._asked_for(request)).own.pictures.image_size
+        known = (await self._asked_for(request)).own.pictures
         sent = io.BytesIO(await body(request))
-        framed = await self._computed(read_picture, sent, "L", side)
+        framed = await self._computed(read_picture, sent, "L", known.image_size, known.white)
         return Response(framed.tobytes(), media_type="application/octet-stream")
 
     async def state(self, request: Request) -> Response:
