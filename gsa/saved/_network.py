@@ -46,9 +46,8 @@ def read(path: str | os.PathLike[str]) -> Saved:
     path = Path(path)
     if not path.exists() and len(path.parts) == 1 and not path.suffix:
         path = _of_name(str(path))
-    if (
-        is_export(path) and not (path / "checkpoints" / "best.ckpt").is_file()
-    ):  # which a run that was exported into its own folder has trained since
+    trained_since = (path / "checkpoints" / "best.ckpt").is_file()  # by a run that was exported into its own folder
+    if is_export(path) and not trained_since:
         config, weights = read_export(path)
         model, pictures, made_by = config["model"], config["pictures"], config["version"]
     else:

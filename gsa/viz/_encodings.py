@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from gsa.groups import Group
+from gsa.viz._labels import in_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,6 +41,6 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
             axis.set_xticks([])
             axis.set_yticks([])
             if column == 0:
-                axis.set_ylabel(f"pose {group.describe(pose)}".replace(", ", ",\n"), fontsize=8)
+                axis.set_ylabel(in_lines(f"pose {group.describe(pose)}"), fontsize=8)
         axes[0, column].set_title(f"channel {channel}", fontsize=9)
     return figure

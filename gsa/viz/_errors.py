@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gsa.viz._labels import in_lines
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -28,8 +30,7 @@ def draw_errors(before: dict[str, dict], after: dict[str, dict]) -> Figure:
     for offset, errors, label, color in ((-0.2, before, "before training", "C7"), (0.2, after, "after", "C0")):
         heights = [_height(entry["error"], floor, most) for entry in errors.values()]
         axis.bar([i + offset for i in range(len(errors))], heights, 0.4, label=label, color=color)
-    names = [name.replace(", ", ",\n") for name in after]  # mirror, then 90°
-    marks = [f"{name}\n{'exact' if of['exact'] else 'sampled'}" for name, of in zip(names, after.values(), strict=True)]
+    marks = [f"{in_lines(name)}\n{'exact' if entry['exact'] else 'sampled'}" for name, entry in after.items()]
     axis.set_xticks(range(len(after)), marks, fontsize=8)
     axis.set_yscale("log")
     axis.set_ylim(floor / 2, most)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gsa.groups import Group
+from gsa.viz._labels import in_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,11 +68,8 @@ def draw_orbit(
             axes[row, column].bar(range(len(values[g])), values[g], color="C0" if row == 1 + len(poses) else "C7")
             axes[row, column].set_ylim(*_limits(list(values.values())))
 
-    names = (
-        [f"pose {group.describe(h)}".replace(", ", ",\n") for h in poses]
-        if count == group.order
-        else ["feature"] * len(poses)
-    )
+    are_poses = count == group.order
+    names = [in_lines(f"pose {group.describe(h)}") if are_poses else "feature" for h in poses]
     for row, label in enumerate(["input", *names, *networks]):
         axes[row, 0].set_ylabel(label, fontsize=8)
         for axis in axes[row]:
