@@ -12,14 +12,14 @@ def refuse_copies(contents: Mapping[str, str], places: Mapping[str, str], kind: 
 
     Args:
         contents: path → digest of what the file holds.
-        places: path → where it is: its class, or its part.
+        places: path → where it is: its class, or its part; of those paths that are looked at.
         kind: of the places, for messages, such as "class".
 
     Raises:
         ValueError: naming two files, and how many there are.
     """
     first: dict[str, str] = {}
-    pairs = [(first.setdefault(content, path), path) for path, content in contents.items()]
+    pairs = [(first.setdefault(contents[path], path), path) for path in places]
     if wrong := [(one, other) for one, other in pairs if places[one] != places[other]]:
         one, other = (printable(path) for path in wrong[0])
         raise ValueError(

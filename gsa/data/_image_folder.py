@@ -134,13 +134,13 @@ class ImageFolderDataModule(PictureDataModule):
     def load(self) -> dict[str, LabelledPictures]:
         classes, places = self.classes, places_of(self.root)
         refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
-        read = self._readable({part: self._files(folder, classes) for part, folder in places.items()})
+        read, contents = self._readable({part: self._files(folder, classes) for part, folder in places.items()})
         if self.for_test_only:
             (files,) = read.values()
             return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
         if "all" in read:
             shares = {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
-            return self._dealt_out(read["all"], self.root, classes, shares)
+            return self._dealt_out(read["all"], contents, self.root, classes, shares)
         if self.groups is not None:
             refuse_groups_in_two_parts(
                 {part: self._groups_of(files, places[part], classes) for part, files in read.items()}
@@ -149,31 +149,37 @@ class ImageFolderDataModule(PictureDataModule):
             part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
         }
         if "val" not in parts:
-            parts |= self._dealt_out(read["train"], places["train"], classes, {"val": self.val_share})
+            parts |= self._dealt_out(read["train"], contents, places["train"], classes, {"val": self.val_share})
         return parts
 
     def _files(self, folder: Path, classes: Sequence[str]) -> PictureFiles:
         return PictureFiles.of_folder(folder, classes, self.image_size, self.white)
 
     def _dealt_out(
-        self, files: PictureFiles, folder: Path, classes: Sequence[str], shares: dict[str, float]
+        self,
+        files: PictureFiles,
+        contents: Mapping[str, str],
+        folder: Path,
+        classes: Sequence[str],
+        shares: dict[str, float],
     ) -> dict[str, LabelledPictures]:
         """By part its share of every class; what remains is for training."""
         named = {f"{part}_share": share for part, share in shares.items()}
-        contents = [self._contents[path] for path, _ in files.files]
         if self.groups is None:
             warn_of_folders(folder, classes, list(zip(files.below(folder, classes), files.labels, strict=True)))
-            *drawn, train = divided(files.labels, contents, named, self.split_seed, classes.__getitem__)
+            same = [contents[path] for path, _ in files.files]
+            *drawn, train = divided(files.labels, same, named, self.split_seed, classes.__getitem__)
         else:
             groups = self._groups_of(files, folder, classes)
-            self._judge_copies({path: group for (path, _), group in zip(files.files, groups, strict=True)}, "group")
+            by_path = {path: group for (path, _), group in zip(files.files, groups, strict=True)}
+            self._judge_copies(contents, by_path, "group")
             *drawn, train = by_groups(files.labels, groups, named, self.split_seed, classes.__getitem__)
         parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
         return {"train": Subset(files, train), **parts}
 
-    def _judge_copies(self, places: Mapping[str, str], kind: str) -> None:
+    def _judge_copies(self, contents: Mapping[str, str], places: Mapping[str, str], kind: str) -> None:
         try:
-            refuse_copies({path: self._contents[path] for path in places}, places, kind)
+            refuse_copies(contents, places, kind)
         except ValueError as error:
             if self.copies == "refuse":
                 raise ValueError(f"{error}: take one of each away, or let them be by data.copies=keep") from None
@@ -187,19 +193,19 @@ class ImageFolderDataModule(PictureDataModule):
         order = numpy.random.default_rng(self.split_seed).permutation(len(rows))
         return Subset(files, [rows[index] for index in order])
 
-    def _readable(self, parts: dict[str, PictureFiles]) -> dict[str, PictureFiles]:
-        """The parts without files that cannot be read; one message for all of these, and one for copies."""
+    def _readable(self, parts: dict[str, PictureFiles]) -> tuple[dict[str, PictureFiles], dict[str, str]]:
+        """The parts without files that cannot be read, and the digest of every file; one message for all of these."""
         paths = [path for files in parts.values() for path, _ in files.files]
         refuse_links(paths, "every picture must be a file of its own")
         seen = look_at(paths, self.image_size, self.white)
         warn_of_stacks([path for path, found in seen.items() if found.has_pages], self.root)
         warn_of_dark_files(seen.values(), self.white)
-        self._contents = {path: found.content for path, found in seen.items()}
-        self._judge_copies({path: str(n) for files in parts.values() for path, n in files.files}, "class")
-        self._judge_copies({path: part for part, files in parts.items() for path, _ in files.files}, "part")
+        contents = {path: found.content for path, found in seen.items()}
+        self._judge_copies(contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
+        self._judge_copies(contents, {path: part for part, files in parts.items() for path, _ in files.files}, "part")
         reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}
         if not reasons:
-            return parts
+            return parts, contents
         more = f"\n  … and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
         listed = "".join(f"\n  {reason}" for reason in list(reasons.values())[:_SHOWN]) + more
         found = f"{len(reasons)} of {len(paths)} files"
@@ -209,4 +215,4 @@ class ImageFolderDataModule(PictureDataModule):
             )
         left = {part: files.without(reasons) for part, files in parts.items()}
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
-        return left
+        return left, contents
