@@ -9,7 +9,7 @@ import pytest
 from gsa.data import ImageFolderDataModule
 from gsa.data._division import by_groups
 from gsa.data._parts import rows_of
-from tests.data.test_image_folder import write_pictures
+from tests.data.folders import write_pictures
 
 
 def write_patients(root, patients=("p0", "p1", "p2", "p3"), classes=("cat", "dog"), count=5):

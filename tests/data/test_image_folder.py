@@ -14,19 +14,7 @@ import gsa
 from gsa.cli._predict import _files
 from gsa.data import ImageFolderDataModule
 from gsa.data._class_folders import PictureFiles
-from gsa.data._parts import rows_of
-
-
-def write_pictures(root, parts=("train", "test"), classes=("cat", "dog"), count=10, suffix="jpg", side=(40, 32)):
-    """root/<part>/<class>/<number>, as CIFAR-10's JPEG folders are laid out."""
-    for part in parts:
-        for index, name in enumerate(classes):
-            folder = root / part / name
-            folder.mkdir(parents=True)
-            random = numpy.random.default_rng([*f"{part}/{name}".encode()])
-            for number in range(count):
-                pixels = random.integers(0, 128, (side[1], side[0], 3), dtype=numpy.uint8) + 100 * (index % 2)
-                Image.fromarray(pixels.astype(numpy.uint8)).save(folder / f"{number}.{suffix}")
+from tests.data.folders import write_pictures
 
 
 def test_a_validation_part_is_set_apart(tmp_path):
@@ -167,113 +155,10 @@ def test_plain_class_folders_are_divided_the_same_way_every_time_with_every_clas
         indices(0)
 
 
-def test_classes_must_agree(tmp_path):
-    write_pictures(tmp_path)
-    write_pictures(tmp_path, parts=("val",), classes=("cat", "dig"))
-    with pytest.raises(ValueError, match="should hold the classes of train"):
-        ImageFolderDataModule(tmp_path).setup()
-
-
-def test_folders_must_be_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is not a folder of folders"):
-        ImageFolderDataModule(tmp_path).setup()
-
-
-def test_plain_class_folders_are_never_the_same(tmp_path):
-    write_pictures(tmp_path, parts=("all",))
-    (tmp_path / "all" / "fox").symlink_to("dog")
-    with pytest.raises(ValueError, match="every class of every part must have a folder of its own"):
-        ImageFolderDataModule(tmp_path / "all", batch_size=4).setup()
-
-
-@pytest.mark.parametrize("link, to", [("test", "train"), ("val/dog", "../train/dog")])
-def test_two_parts_never_share_a_folder(tmp_path, link, to):
-    write_pictures(tmp_path, parts=("train", "test", "val"))
-    shutil.rmtree(tmp_path / link)
-    (tmp_path / link).symlink_to(to)
-    with pytest.raises(ValueError, match="every class of every part must have a folder of its own"):
-        ImageFolderDataModule(tmp_path, batch_size=4).setup()
-
-
-def test_a_picture_is_never_in_two_parts_or_of_two_classes(tmp_path):
-    write_pictures(tmp_path, parts=("all",))
-    root = tmp_path / "all"
-    (root / "cat" / "again").symlink_to(".")  # a folder within itself is entered once
-    module = ImageFolderDataModule(root, batch_size=1)
-    module.setup()
-    assert sum(map(len, module.parts.values())) == 20
-    (root / "dog" / "cat.jpg").symlink_to("../cat/3.jpg")
-    with pytest.raises(ValueError, match=r"dog/cat.jpg is .*cat/3.jpg: take the link away"):
-        ImageFolderDataModule(root, batch_size=1).setup()
-
-
-def test_copies_in_two_classes_are_refused(tmp_path):
-    write_pictures(tmp_path, parts=("all",))
-    for number in (3, 4):
-        shutil.copy(tmp_path / f"all/cat/{number}.jpg", tmp_path / f"all/dog/copy{number}.jpg")
-    message = "in one class only, but of the files 2 hold .*another class, such as .*dog/copy3.jpg and .*cat/3.jpg"
-    with pytest.raises(ValueError, match=f"{message}: take one of each away, or let them be by data.copies=keep"):
-        ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
-    with pytest.warns(UserWarning, match=f"{message}$"):
-        data = ImageFolderDataModule(tmp_path / "all", batch_size=1, copies="keep")
-        data.setup()
-    place = {path: part for part, pictures in data.parts.items() for path, _ in pictures.files}
-    cats, dogs = tmp_path / "all/cat", tmp_path / "all/dog"
-    assert all(place[f"{cats}/{number}.jpg"] == place[f"{dogs}/copy{number}.jpg"] for number in (3, 4))
-    with pytest.raises(ValueError, match="copies must be 'refuse' or 'keep', but got 'skip'"):
-        ImageFolderDataModule(tmp_path / "all", copies="skip")
-
-
-def test_a_class_of_copies_alone_that_would_be_missing_in_a_part_is_refused(tmp_path):
-    write_pictures(tmp_path, parts=("all",))
-    (tmp_path / "all/fox").mkdir()
-    for number in range(3):
-        shutil.copy(tmp_path / "all/cat/0.jpg", tmp_path / f"all/fox/{number}.jpg")
-    with (
-        pytest.warns(UserWarning, match="in one class only"),
-        pytest.raises(ValueError, match="in each of 3 parts, but those of fox are copies of other classes'"),
-    ):
-        ImageFolderDataModule(tmp_path / "all", batch_size=1, copies="keep").setup()
-
-
 @pytest.mark.parametrize("white", [4095.0, True, 0])
 def test_what_cannot_be_white_is_refused(white):
     with pytest.raises(ValueError, match="white must be an integer of at least 1, or None, but got"):
         ImageFolderDataModule(white=white)
-
-
-@pytest.mark.parametrize("part", ["val", "test"])
-def test_copies_in_two_parts_are_refused(tmp_path, part):
-    write_pictures(tmp_path, parts=("train", "val", "test"))
-    shutil.copy(tmp_path / "train/cat/3.jpg", tmp_path / part / "cat" / "other.jpg")
-    with pytest.raises(
-        ValueError, match=f"in one part only, but of the files 1 hold .*{part}/cat/other.jpg and .*3.jpg"
-    ):
-        ImageFolderDataModule(tmp_path, batch_size=1).setup()
-
-
-@pytest.mark.parametrize("flat", [False, True])
-def test_copies_within_a_class_come_into_one_part(tmp_path, flat):
-    """Planted: 30 copies of ten files, whose draw by files alone would tear them apart."""
-    write_pictures(tmp_path)
-    folder = tmp_path / "train" / "cat"
-    for number in range(10):
-        for again in range(3):
-            shutil.copy(folder / f"{number}.jpg", folder / f"{number}-{again}.jpg")
-    module = ImageFolderDataModule(tmp_path / "train" if flat else tmp_path, 8, 0.5, 4, test_share=0.3)
-    module.setup()
-    parts = {
-        part: {Path(files.files[row][0]).name[0] for row in rows if files.files[row][1] == 0}
-        for part, (files, rows) in ((part, rows_of(pictures.dataset)) for part, pictures in module.parts.items())
-    }
-    assert not parts["train"] & parts["val"] and (not flat or not parts["test"] & (parts["train"] | parts["val"]))
-
-
-def test_pictures_beside_the_classes_are_told_of(tmp_path):
-    write_pictures(tmp_path, parts=("all",))
-    shutil.copy(tmp_path / "all/cat/0.jpg", tmp_path / "all/loose.jpg")
-    with pytest.warns(UserWarning, match=r"itself \(1\) are of no class and passed over, such as loose.jpg"):
-        ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
 
 
 def test_animations_are_no_other_files(tmp_path):
@@ -300,48 +185,6 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
         UserWarning, match=r"of the files in .*all, 4 are passed over \(.heic: 2, .ppm: 1, no ending: 1\); exp"
     ):
         ImageFolderDataModule(root, batch_size=1).setup()
-
-
-def test_a_class_without_pictures_names_the_endings_that_are_read(tmp_path):
-    write_pictures(tmp_path, parts=("all",), suffix="ppm")
-    message = "no pictures in .*cat; expected files of .apng, .bmp, .gif, .jfif.* by taking its folder away"
-    with pytest.raises(FileNotFoundError, match=message):
-        ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
-
-
-@pytest.mark.parametrize("parts, named", [
-    (("Train", "Test"), "holds Test, Train: rename Test to test, Train to train$"),
-    (("train", "valid", "test"), "holds valid: rename valid to val$"),
-    (("validation", "testing"), "holds testing, validation: rename testing to test, validation to val$"),
-    (("train", "test", "extra"), "holds extra$"),
-])  # fmt: skip
-def test_parts_under_other_names_are_refused(tmp_path, parts, named):
-    write_pictures(tmp_path, parts=parts)
-    with pytest.raises(ValueError, match=f"perhaps val and nothing beside them, but {named}"):
-        _ = ImageFolderDataModule(tmp_path, batch_size=4).num_classes
-
-
-def test_hidden_folders_are_no_classes_and_one_class_is_too_few(tmp_path):
-    write_pictures(tmp_path, parts=("all",))
-    (tmp_path / "all" / ".ipynb_checkpoints").mkdir()
-    assert ImageFolderDataModule(tmp_path / "all", batch_size=4).classes == ["cat", "dog"]
-    shutil.rmtree(tmp_path / "all" / "cat")
-    with pytest.raises(ValueError, match=r"two classes at least, but .* has \['dog'\]$"):
-        _ = ImageFolderDataModule(tmp_path / "all", batch_size=4).num_classes
-
-
-def test_a_root_that_is_one_folder_too_high_is_told_of(tmp_path):
-    write_pictures(tmp_path, parts=("data",))
-    with pytest.raises(ValueError, match=r"has \['data'\]: did you mean data.root=.*/data\?$"):
-        _ = ImageFolderDataModule(tmp_path).num_classes
-
-
-@pytest.mark.parametrize("part", ["train", "test"])
-def test_one_class_in_a_part_is_too_few(tmp_path, part):
-    write_pictures(tmp_path, parts=(part,), classes=("cat",))
-    (tmp_path / "test" / "cat").mkdir(parents=True, exist_ok=True)
-    with pytest.raises(ValueError, match=rf"two classes at least, but .*/{part} has \['cat'\]$"):
-        _ = ImageFolderDataModule(tmp_path).num_classes
 
 
 @pytest.mark.parametrize("inside", ["images", "."])

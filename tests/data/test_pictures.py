@@ -13,7 +13,7 @@ from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._order import EpochOrder
 from gsa.data._pictures import NormalisedPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
-from tests.data.test_image_folder import write_pictures
+from tests.data.folders import write_pictures
 
 
 def test_every_epoch_has_its_own_order_of_everything():
