@@ -21,12 +21,13 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.files import one_line
+from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._libraries import settle
-from gsa.runner._messages import explained, override, told
 from gsa.runner._nodes import store_presets, with_network
+from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import wandb_is_out_of_reach
 
@@ -208,7 +209,7 @@ def _main(config: DictConfig) -> float | None:
         NotFinite,
         RankFailed,
     ) as error:  # not of the program: one line
-        raise _Failed(f"{told(error)}{_logged()}") from error
+        raise _Failed(f"{_told(error)}{_logged()}") from error
     except Exception:
         _logged()
         raise
@@ -243,6 +244,12 @@ def _logged() -> str:
         with suppress(OSError), open(handler.baseFilename, "a") as log:  # unless the disk is full
             log.write(f"{handler.format(record)}\n")
     return "".join(f"\nthe log has the rest: {handler.baseFilename}" for handler in files)
+
+
+def _told(error: Exception) -> str:
+    """What an error says; of one in a worker that loads data, without the traceback that torch makes part of it."""
+    _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
+    return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)
 
 
 def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:

@@ -12,7 +12,7 @@ import yaml
 
 from gsa.files import printable, write_whole
 from gsa.report import read_report
-from gsa.runner._messages import override
+from gsa.runner._quoted import override
 from gsa.runner._resume import is_of_its_words
 
 __all__ = ["sweep_table"]

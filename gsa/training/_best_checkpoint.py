@@ -40,19 +40,17 @@ class BestCheckpoint(ModelCheckpoint):
     def check_monitor_top_k(self, trainer: lightning.Trainer, current: Tensor | None = None) -> bool:
         loss = _loss(trainer.callback_metrics)
         if not self._is_equal(current) or loss is None or self.best_loss is None:
-            return super().check_monitor_top_k(trainer, current)
-        return trainer.strategy.reduce_boolean_decision(loss <= self.best_loss)
+            better = super().check_monitor_top_k(trainer, current)
+        else:
+            better = trainer.strategy.reduce_boolean_decision(loss <= self.best_loss)
+        if better:
+            self.best_loss = loss  # before the checkpoint is written, which has it
+        return better
 
     def _is_equal(self, current: Tensor | None) -> bool:
         if current is None or self.best_model_score is None or self.save_top_k != 1:
             return False
         return math.isclose(float(current), float(self.best_model_score), rel_tol=_ROUNDING)
-
-    def _update_best_and_save(
-        self, current: Tensor, trainer: lightning.Trainer, monitor_candidates: dict[str, Tensor]
-    ) -> None:
-        self.best_loss = _loss(monitor_candidates)  # before the checkpoint is written, which has it
-        super()._update_best_and_save(current, trainer, monitor_candidates)
 
 
 def _loss(metrics: dict[str, Tensor]) -> float | None:

@@ -12,7 +12,8 @@ from hydra.errors import HydraException, MissingConfigException
 
 import gsa
 from gsa.runner._entry import sweep_first
-from gsa.runner._messages import explained, override
+from gsa.runner._explained import explained
+from gsa.runner._quoted import override
 
 ROOT = Path(gsa.__file__).parent.parent
 COUNTED = """

@@ -1,8 +1,6 @@
-"""What Hydra refuses, with the nearest key or choice; words that it takes; and what errors say."""
+"""What Hydra refuses, with the nearest key or choice."""
 
 import os
-import re
-import shlex
 import sys
 from contextlib import suppress
 from importlib import resources
@@ -20,16 +18,12 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from gsa._extras import not_installed
 from gsa._nearest import nearest
 from gsa.runner._dotted import every_key, flat
+from gsa.runner._quoted import quoted, word
 from gsa.runner._signatures import signature
 
-__all__ = ["explained", "override", "told"]
+__all__ = ["explained"]
 
 _PLUGINS = {"launcher/joblib": "sweep", "launcher/submitit": "slurm", "sweeper/optuna": "sweep"}  # → our extra
-
-
-def override(key: str, path: Path) -> str:
-    """A path for a key, as a word of the command line: folders may be named by overrides, so Hydra wants quotes."""
-    return _word(_quoted(key, str(path)))
 
 
 def explained(error: Exception) -> str:
@@ -57,31 +51,14 @@ def explained(error: Exception) -> str:
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
 
 
-def told(error: Exception) -> str:
-    """What an error says; of one in a worker that loads data, without the traceback that torch makes part of it."""
-    _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
-    return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)
-
-
-def _quoted(key: str, value: str) -> str:
-    if re.search(r"[^\w/.\-]", value, re.ASCII):
-        value = "'" + value.replace("'", "\\'") + "'"
-    return f"{key}={value}"
-
-
-def _word(text: str) -> str:
-    """For the shell; in double quotes, where there are single ones within."""
-    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
-
-
 def _unread(given: str) -> str:
     """What Hydra would read in place of a word, if a path or another text was meant."""
     key, _, value = given.partition("=")
     if value[:1] not in "[{'\"":  # what has begun as a list or a quoted text; or nothing
-        meant = _quoted(key, os.path.expanduser(value))
+        meant = quoted(key, os.path.expanduser(value))
         with suppress(HydraException):
             OverridesParser.create().parse_override(meant)
-            return f"texts with spaces, accents, brackets and the like must be quoted: {_word(meant)}"
+            return f"texts with spaces, accents, brackets and the like must be quoted: {word(meant)}"
     return "expected key=value, and lists as key=[a,b]"
 
 

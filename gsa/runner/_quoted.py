@@ -1,0 +1,24 @@
+"""Texts as words of the command line, which the shell reads, and then Hydra."""
+
+import re
+import shlex
+from pathlib import Path
+
+__all__ = ["override", "quoted", "word"]
+
+
+def override(key: str, path: Path) -> str:
+    """A path for a key, as a word of the command line: folders may be named by overrides, so Hydra wants quotes."""
+    return word(quoted(key, str(path)))
+
+
+def quoted(key: str, value: str) -> str:
+    """A value for a key, as Hydra reads it."""
+    if re.search(r"[^\w/.\-]", value, re.ASCII):
+        value = "'" + value.replace("'", "\\'") + "'"
+    return f"{key}={value}"
+
+
+def word(text: str) -> str:
+    """An override for the shell; in double quotes, where there are single ones within."""
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
