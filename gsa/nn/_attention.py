@@ -30,8 +30,8 @@ class SelfAttention(nn.Module):
 
     The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore
     content, so their weights are the same for every picture. They are a group convolution whose kernels are tied by a
-    softmax, computed as a convolution (`gsa.ops.attend_by_position`), or by the op where the window is wide and most
-    pixels would need kernels of their own. Beside them, heads with content start silent.
+    softmax, computed as a convolution or as matrices (`gsa.ops.attend_by_position`), or by the op where the window is
+    wide and most pixels would need kernels of their own. Beside them, heads with content start silent.
 
     Args:
         group: the point group H, or its name.
@@ -96,15 +96,15 @@ class SelfAttention(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         features = self._prepared(features)
         if not self.positional_heads:
-            return self.out(self._attended(*self._project(features)))
+            return self.out(self._with_content(features))
         joined = self._as_silent_heads(features) if self._is_wide else self._by_position(features)
         if not self.content_heads:
             return joined
-        return joined + pointwise(self._attended(*self._project(features)), self._joining_content)
+        return joined + pointwise(self._with_content(features), self._joining_content)
 
     def attention(self, features: Tensor) -> Tensor:
         """Where each output pose looks: [B, heads, |H|, H, W, U, V]; see `gsa.ops.attention_weights`."""
-        encoded, window = self._encode(*self._with_silent_heads(self._prepared(features)))
+        encoded, window = self._encode(*self._with_silent_heads(self._padded(self._prepared(features))))
         weights = self.weigh(encoded, window)
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
         return rearrange(crop_border(weights, self._cut), "... u v y x -> ... y x u v")
@@ -124,8 +124,9 @@ class SelfAttention(nn.Module):
         empty = self.out.weight.new_zeros(1, self.num_heads, poses, height, width, self.encoding.key_dim)
         return self.encoding(empty, empty, empty, self.neighbourhood).spatial.expand(self.group.order, -1, -1, -1)
 
-    def _attended(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Heads side by side: [B, heads·d, |H|, H, W], cropped."""
+    def _with_content(self, features: Tensor) -> Tensor:
+        """The heads with content side by side: [B, heads·d, |H|, H, W], cropped."""
+        query, key, value = self._project(self._padded(features))
         value = F.dropout(value, self.value_dropout, self.training)
         dropout, count = self.attention_dropout if self.training else 0.0, query.shape[1]
         if self._attends_everywhere and not dropout and ops.prefers_fused(query.device):
@@ -155,7 +156,8 @@ class SelfAttention(nn.Module):
 
     def _by_position(self, features: Tensor) -> Tensor:
         """The positional heads, joined: [B, C′, |H|, H, W], cropped."""
-        heads, (height, width) = self.positional_heads, features.shape[-2:]
+        heads = self.positional_heads
+        height, width = (side + 2 * self.padding for side in features.shape[-2:])
         assert self.positional_value is not None
         return ops.attend_by_position(
             features,
@@ -164,13 +166,14 @@ class SelfAttention(nn.Module):
             self.positional_value.plain_weight.unflatten(0, (heads, -1)),
             self.out.plain_weight[:, : heads * self.head_dim].unflatten(1, (heads, -1)),
             self.out.plain_bias,
-            crop=self._cut,
+            padding=self.padding,
+            crop=self.crop,
         )
 
     def _as_silent_heads(self, features: Tensor) -> Tensor:
         """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
         precise = torch.promote_types(features.dtype, torch.float32)  # as places are, which halves do not tell apart
-        encoded, window = self._encode(*(part.to(precise) for part in self._with_silent_heads(features)))
+        encoded, window = self._encode(*(part.to(precise) for part in self._with_silent_heads(self._padded(features))))
         heads = self.attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
         joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
         return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.plain_bias)
@@ -208,13 +211,16 @@ class SelfAttention(nn.Module):
         return self.neighbourhood.size is None and self.form != "summed" and self.encoding.has_products
 
     def _prepared(self, features: Tensor) -> Tensor:
-        """Features with a pose axis, with position where the encoding adds it there, and what lies around them."""
+        """Features with a pose axis, and with position where the encoding adds it there."""
         self._check(features)
         check_floating(features, "attention")
         if 0 in features.shape[-2:]:
             raise ValueError(f"attention needs maps of at least one pixel, but got the shape {list(features.shape)}")
         features = self.encoding.embed(features)
-        features = features.unsqueeze(2) if self.form == "lifting" else features
+        return features.unsqueeze(2) if self.form == "lifting" else features
+
+    def _padded(self, features: Tensor) -> Tensor:
+        """What lies around the features as well."""
         return F.pad(features, (self.padding,) * 4) if self.padding else features
 
     def _project(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 from typing import Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.utils.parametrize import is_parametrized
@@ -142,13 +141,19 @@ class PosedAttention(nn.Module):
                 f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
             )
         check_floating(images, "attention")
-        images = F.pad(images, (self.padding,) * 4) if self.padding else images
-        height, width = images.shape[-2:]
+        height, width = (side + 2 * self.padding for side in images.shape[-2:])
         scores = self.encoding.position_scores(self.neighbourhood, height, width)
         window = self.neighbourhood.mask(height, width, images.device)
-        cut = self.crop + self.padding
         lifted = ops.attend_by_position(
-            images.unsqueeze(2), scores, window, None, self.weight, self.bias, crop=cut, stride=self.stride
+            images.unsqueeze(2),
+            scores,
+            window,
+            None,
+            self.weight,
+            self.bias,
+            padding=self.padding,
+            crop=self.crop,
+            stride=self.stride,
         )
         return lifted.amax(2)
 

@@ -1,12 +1,16 @@
-"""Attention whose weights are the same for all queries: a convolution, with other kernels at the border."""
+"""Attention whose weights are the same for every picture: a convolution, or a few large products."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from gsa.ops._by_convolution import convolved
+from gsa.ops._by_matrices import multiplied
 from gsa.ops._validation import check_centre
 
 __all__ = ["attend_by_position"]
+
+_LESS = 1.25  # times fewer products than a convolution has, which does more of them a second
+_MOST = 2**22  # weights of all heads, 16 MB: each costs an exponential, and is kept for the backward pass
 
 
 def attend_by_position(
@@ -17,6 +21,7 @@ def attend_by_position(
     out: Tensor,
     bias: Tensor | None = None,
     *,
+    padding: int = 0,
     crop: int = 0,
     stride: int = 1,
 ) -> Tensor:
@@ -26,7 +31,8 @@ def attend_by_position(
 
     This is a convolution with the kernel Σ_e W_o^e W_v^e softmax(score_e). Keys outside the picture take no part, as in
     `attend`: at the border the softmax is over those that are left, so every row and column of pixels that misses
-    some has a kernel of its own.
+    some has a kernel of its own. On small maps whose heads together have few channels for their window, the three
+    factors one after the other are fewer products, and are what is computed.
 
     Args:
         features: x, [B, C, M, H, W]; M key poses.
@@ -35,6 +41,7 @@ def attend_by_position(
         value: W_v, [heads, d, C]; None is the identity, with d = C.
         out: W_o, [C′, heads, d].
         bias: b, [C′].
+        padding: pixels of zeros at every border of the picture, which are keys as well.
         crop: pixels left out at every border of the result.
         stride: every so many-th pixel of what is left is asked.
 
@@ -44,23 +51,13 @@ def attend_by_position(
     Raises:
         ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
-    _check(features, scores, window, value, out, bias, crop, stride)
+    _check(features, scores, window, value, out, bias, padding, crop, stride)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
+    if _prefers_matrices(features, scores, value, out, crop, stride):
+        return multiplied(features, scores, value, out, bias, padding, crop, stride)
     maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
-    poses = scores.shape[1]
-    biases = None if bias is None else bias.repeat_interleave(poses)
-    rows, columns = (
-        _alike(length, side, crop, stride) for length, side in zip(features.shape[-2:], window.shape, strict=True)
-    )
-    result = [
-        _joined([
-            F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases, (down, right))
-            for x, v, right in columns
-        ], dim=-1)
-        for y, u, down in rows
-    ]  # fmt: skip
-    return _joined(result, dim=-2).unflatten(1, (-1, poses))
+    return convolved(features, scores, maps, bias, padding, crop, stride)
 
 
 def _check(
@@ -70,6 +67,7 @@ def _check(
     value: Tensor | None,
     out: Tensor,
     bias: Tensor | None,
+    padding: int,
     crop: int,
     stride: int,
 ) -> None:
@@ -93,38 +91,20 @@ def _check(
     height, width = features.shape[-2:]
     if crop < 0 or min(height, width) <= 2 * crop:
         raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")
+    if padding < 0:
+        raise ValueError(f"padding must not be negative, but got {padding}")
     if stride < 1:
         raise ValueError(f"stride must be positive, but got {stride}")
 
 
-def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice, int]]:
-    """Pixels of a line in groups that see the same part of a window: what they see of the line, of the window, and the
-    stride from one to the next; 1 of a single pixel, for which a stride of 2 in bfloat16 gives wrong numbers in
-    oneDNN on processors with AMX (torch 2.15)."""
-    reach = side // 2
-    asked = range(crop, length - crop, stride)
-    inner = [pixel for pixel in asked if reach <= pixel < length - reach]  # they see the whole window
-
-    def alone(pixel: int) -> tuple[slice, slice, int]:
-        first, last = max(pixel - reach, 0), min(pixel + reach, length - 1)
-        return slice(first, last + 1), slice(first - pixel + reach, last - pixel + reach + 1), 1
-
-    step = stride if len(inner) > 1 else 1
-    together = [(slice(inner[0] - reach, inner[-1] + reach + 1), slice(None), step)] if inner else []
-    before = [pixel for pixel in asked if pixel < reach and pixel not in inner]
-    after = [pixel for pixel in asked if pixel >= reach and pixel not in inner]
-    return [*map(alone, before), *together, *map(alone, after)]
-
-
-def _joined(pieces: list[Tensor], dim: int) -> Tensor:
-    """Side by side; one piece is not copied."""
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim)
-
-
-def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
-    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [heads, C′, C] → [C′·P, C·M, u, v]."""
-    _, poses, key_poses, *sides = scores.shape
-    weights = scores.flatten(2).softmax(-1).to(maps)  # scores are precise in networks of any dtype
-    kernel = maps.flatten(1).T @ weights.flatten(1)  # [C′·C, P·M·u·v]
-    kernel = kernel.view(*maps.shape[1:], poses, key_poses, *sides).transpose(1, 2)
-    return kernel.reshape(maps.shape[1] * poses, -1, *sides)
+def _prefers_matrices(
+    features: Tensor, scores: Tensor, value: Tensor | None, out: Tensor, crop: int, stride: int
+) -> bool:
+    """Whether few weights and fewer products a picture than the convolution's will do; for batches of any size."""
+    channels, key_poses, height, width = features.shape[1:]
+    poses, (outputs, heads, inner) = scores.shape[1], out.shape
+    queries = poses * len(range(crop, height - crop, stride)) * len(range(crop, width - crop, stride))
+    keys = key_poses * height * width
+    by_convolution = queries * outputs * channels * key_poses * scores.shape[3] * scores.shape[4]
+    by_matrices = heads * inner * (queries * (keys + outputs) + (0 if value is None else keys * channels))
+    return heads * queries * keys <= _MOST and _LESS * by_matrices < by_convolution

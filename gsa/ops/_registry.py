@@ -231,7 +231,8 @@ def explain(
         f"dropout): {served}"
     )
     lines.append(
-        "  heads that attend by position alone: a convolution, on every device (gsa.ops.attend_by_position); "
+        "  heads that attend by position alone: a convolution, or matrices where these are fewer products, on every "
+        "device (gsa.ops.attend_by_position); "
         "with windows more than 7 pixels wider than what is cropped, and hidden borders: as above"
     )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Heads that attend by position alone: computed as a convolution, equal to the op at every pixel."""
+"""Heads that attend by position alone: computed as a convolution or as matrices, equal to the op at every pixel."""
 
 import pytest
 import torch
@@ -21,13 +21,19 @@ def layer(form, heads, positional, group="R4", head_dim=8, **options):
     return made
 
 
+@pytest.fixture(params=[False, True], ids=["convolution", "matrices"])
+def computed(request, monkeypatch):
+    """Either way of computing heads by position, whichever has fewer products."""
+    monkeypatch.setattr("gsa.ops._by_position._prefers_matrices", lambda *_: request.param)
+
+
 def picture(form, group="R4", height=9, width=8):
     return torch.randn(2, 2, *(() if form == "lifting" else (gsa.group(group).order,)), height, width)
 
 
 def by_the_op(made, x):
     """The layer written out: positional heads are heads whose queries and keys have no content."""
-    features = made._prepared(x)
+    features = made._padded(made._prepared(x))
     positional, d = made.positional_heads, made.head_dim
     shape = (len(x), made.num_heads, *features.shape[2:])
     query, key = (torch.zeros(*shape, made.encoding.key_dim) for _ in range(2))
@@ -73,7 +79,9 @@ def test_every_pixel_and_every_gradient_is_that_of_the_op(form, group, window, h
 @pytest.mark.parametrize("neighbourhood, crop, padding", [(5, 0, 2), (5, 1, 1), (3, 2, 0), (9, 0, 4)])
 @pytest.mark.parametrize("heads, positional", [(5, 5), (6, 4), (2, 0)])
 @pytest.mark.parametrize("form, group", [("lifting", "R4"), ("lifting", "R8M"), ("regular", "R4M"), ("regular", "R8")])
-def test_a_border_of_zeros_is_that_of_a_padded_picture(form, group, heads, positional, neighbourhood, crop, padding):
+def test_a_border_of_zeros_is_that_of_a_padded_picture(
+    computed, form, group, heads, positional, neighbourhood, crop, padding
+):
     made = layer(form, heads, positional, group, neighbourhood=neighbourhood, crop=crop, border="zeros")
     hidden = layer(form, heads, positional, group, neighbourhood=neighbourhood, crop=crop + padding)
     hidden.load_state_dict(made.state_dict())
@@ -94,8 +102,41 @@ def test_wide_windows_are_left_to_the_op_and_positional_heads_keep_all_their_wei
     torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("padding, crop, stride", [(0, 0, 1), (2, 0, 3), (1, 2, 2)])
+@pytest.mark.parametrize("has_values", [True, False])
+def test_matrices_are_the_convolution(monkeypatch, has_values, padding, crop, stride):
+    """Values, gradients and where there are no maps of values; what is chosen is what has fewer products."""
+    window = torch.ones(3, 5, dtype=torch.bool)
+    window[0, 1] = False
+    tensors = {
+        "features": torch.randn(2, 4, 2, 6, 7, requires_grad=True),
+        "scores": torch.randn(3, 4, 2, 3, 5, requires_grad=True),
+        "value": torch.randn(3, 2, 4, requires_grad=True) if has_values else None,
+        "out": torch.randn(5, 3, 2 if has_values else 4, requires_grad=True),
+        "bias": torch.randn(5, requires_grad=True),
+    }
+    found = []
+    for matrices in (False, True):
+        monkeypatch.setattr("gsa.ops._by_position._prefers_matrices", lambda *_, chosen=matrices: chosen)
+        y = gsa.ops.attend_by_position(**tensors, window=window, padding=padding, crop=crop, stride=stride)
+        leaves = [tensor for tensor in tensors.values() if tensor is not None]
+        found.append([y, *torch.autograd.grad((y * torch.arange(y.numel()).view_as(y)).sum(), leaves)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("channels, side, chosen", [(16, 8, False), (192, 8, True), (192, 32, False)])
+def test_small_maps_of_many_channels_are_multiplied(monkeypatch, channels, side, chosen):
+    made = GroupSelfAttention("Z2M", channels, channels, 18, 8, 5, "quadratic", positional_heads=18, border="zeros")
+    called = []
+    for way in ("multiplied", "convolved"):
+        monkeypatch.setattr(f"gsa.ops._by_position.{way}", lambda *_, way=way: called.append(way) or torch.zeros(1))
+    made(torch.zeros(1, channels, 2, side, side))
+    assert called == ["multiplied" if chosen else "convolved"]
+
+
 @pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.02), (torch.float16, 0.003)])
-def test_scores_of_position_are_precise_in_half_precision(dtype, tolerance):
+def test_scores_of_position_are_precise_in_half_precision(computed, dtype, tolerance):
     made = layer("regular", 4, 4, "R8", neighbourhood=7)
     torch.nn.init.constant_(made.encoding.raw_sharpness, 4.0)
     x = picture("regular", "R8")
@@ -106,7 +147,7 @@ def test_scores_of_position_are_precise_in_half_precision(dtype, tolerance):
     assert ((halved - exact).norm() / exact.norm()).item() < tolerance
 
 
-def test_maps_smaller_than_the_window_are_all_border():
+def test_maps_smaller_than_the_window_are_all_border(computed):
     made = layer("regular", 3, 3, neighbourhood=7)
     for height, width in ((3, 9), (9, 3), (1, 1), (6, 7)):
         x = picture("regular", height=height, width=width)
@@ -134,6 +175,7 @@ def test_a_padded_convolution_is_wrong_at_the_border():
         ({"stride": 0}, "stride must be positive, but got 0"),
         ({"crop": 3}, "cropping 3 pixels from every border leaves nothing of a 5×6 map"),
         ({"crop": -1}, "cropping -1 pixels"),
+        ({"padding": -1}, "padding must not be negative, but got -1"),
         ({"window": (3, 3), "centre": False}, "window must hold its middle entry"),
     ],
 )
@@ -142,10 +184,11 @@ def test_tensors_that_do_not_fit_are_refused(change, message):
         "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
     }  # fmt: skip
 
-    def attended(crop=0, centre=True, stride=1, dtype=torch.bool, **shapes):
+    def attended(centre=True, dtype=torch.bool, padding=0, crop=0, stride=1, **shapes):
         tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
         tensors["window"][1, 1] = centre
-        return gsa.ops.attend_by_position(**tensors | {"window": tensors["window"].to(dtype)}, crop=crop, stride=stride)
+        tensors["window"] = tensors["window"].to(dtype)
+        return gsa.ops.attend_by_position(**tensors, padding=padding, crop=crop, stride=stride)
 
     assert attended().shape == (2, 5, 4, 5, 6)
     with pytest.raises(ValueError, match=message):
@@ -154,7 +197,7 @@ def test_tensors_that_do_not_fit_are_refused(change, message):
 
 @pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8", "R8M"])
 @pytest.mark.parametrize("heads, positional", [(9, 9), (6, 4)])
-def test_poses_and_translations(group, heads, positional):
+def test_poses_and_translations(computed, group, heads, positional):
     for form in ("lifting", "regular"):
         made = layer(form, heads, positional, group, neighbourhood=3)
         if group != "Z2":
@@ -268,7 +311,7 @@ def test_precision_survives_casts():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_networks_of_half_precision_attend_by_position(dtype):
+def test_networks_of_half_precision_attend_by_position(computed, dtype):
     layer = GroupSelfAttention("R4", 2, 3, 4, 8, 3, encoding="quadratic", positional_heads=4)
     x = torch.randn(2, 2, 4, 6, 6)
     with torch.no_grad():

@@ -1,0 +1,70 @@
+"""Heads that attend by position as a convolution, with other kernels at the border."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+__all__ = ["convolved"]
+
+
+def convolved(
+    features: Tensor, scores: Tensor, maps: Tensor, bias: Tensor | None, padding: int, crop: int, stride: int
+) -> Tensor:
+    """The sum over heads as one kernel, Σ_e W_e softmax(score_e); every row and column of the border has its own.
+
+    Args:
+        features: x, [B, C, M, H, W].
+        scores: [heads, P, M, U, V], −∞ outside the window.
+        maps: W_e = W_o^e W_v^e, [heads, C′, C].
+        bias, padding, crop, stride: as in `gsa.ops.attend_by_position`.
+
+    Returns:
+        [B, C′, P, H′, W′]
+    """
+    features, crop = F.pad(features, (padding,) * 4) if padding else features, crop + padding
+    poses = scores.shape[1]
+    biases = None if bias is None else bias.repeat_interleave(poses)
+    rows, columns = (
+        _alike(length, side, crop, stride) for length, side in zip(features.shape[-2:], scores.shape[-2:], strict=True)
+    )
+    result = [
+        _joined([
+            F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases, (down, right))
+            for x, v, right in columns
+        ], dim=-1)
+        for y, u, down in rows
+    ]  # fmt: skip
+    return _joined(result, dim=-2).unflatten(1, (-1, poses))
+
+
+def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice, int]]:
+    """Pixels of a line in groups that see the same part of a window: what they see of the line, of the window, and the
+    stride from one to the next; 1 of a single pixel, for which a stride of 2 in bfloat16 gives wrong numbers in
+    oneDNN on processors with AMX (torch 2.15)."""
+    reach = side // 2
+    asked = range(crop, length - crop, stride)
+    inner = [pixel for pixel in asked if reach <= pixel < length - reach]  # they see the whole window
+
+    def alone(pixel: int) -> tuple[slice, slice, int]:
+        first, last = max(pixel - reach, 0), min(pixel + reach, length - 1)
+        return slice(first, last + 1), slice(first - pixel + reach, last - pixel + reach + 1), 1
+
+    step = stride if len(inner) > 1 else 1
+    together = [(slice(inner[0] - reach, inner[-1] + reach + 1), slice(None), step)] if inner else []
+    before = [pixel for pixel in asked if pixel < reach and pixel not in inner]
+    after = [pixel for pixel in asked if pixel >= reach and pixel not in inner]
+    return [*map(alone, before), *together, *map(alone, after)]
+
+
+def _joined(pieces: list[Tensor], dim: int) -> Tensor:
+    """Side by side; one piece is not copied."""
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim)
+
+
+def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
+    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [heads, C′, C] → [C′·P, C·M, u, v]."""
+    _, poses, key_poses, *sides = scores.shape
+    weights = scores.flatten(2).softmax(-1).to(maps)  # scores are precise in networks of any dtype
+    kernel = maps.flatten(1).T @ weights.flatten(1)  # [C′·C, P·M·u·v]
+    kernel = kernel.view(*maps.shape[1:], poses, key_poses, *sides).transpose(1, 2)
+    return kernel.reshape(maps.shape[1] * poses, -1, *sides)
