@@ -23,13 +23,14 @@ def test_both_gradients_of_a_convolution_cost_what_it_costs_itself(parts):
         assert found == times * itself
 
 
+@pytest.mark.parametrize("side, crop, pairs", [(1, 0, 6 * 7), (3, 1, 4 * 5 * 9), (5, 1, 18 * 23), (3, 0, 16 * 19)])
 @pytest.mark.parametrize("form, forward, backward", [("regular", 36, 92), ("summed", 64, 176)])
-def test_torch_counts_attention_by_our_formulas(form, forward, backward):
+def test_torch_counts_attention_by_our_formulas(form, forward, backward, side, crop, pairs):
     """Planted: its own counter, which knows no attention of ours."""
-    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, num_heads=3, head_dim=5, neighbourhood=1, form=form)
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, num_heads=3, head_dim=5, neighbourhood=side, form=form, crop=crop)
     x = torch.rand(2, 2, 4, 6, 7)
     with FlopCounterMode(display=False) as without:
         layer(x).sum().backward()
     with FlopCounterMode(display=False, custom_mapping=gsa.ops.flop_formulas()) as counter:
         layer(x).sum().backward()
-    assert counter.get_total_flops() - without.get_total_flops() == 2 * 5 * 2 * 3 * 6 * 7 * (forward + backward)
+    assert counter.get_total_flops() - without.get_total_flops() == 2 * 5 * 2 * 3 * pairs * (forward + backward)

@@ -72,9 +72,9 @@ class PublishedGroupTerm(GroupSelfAttention):
                 f"pose, such as 'functional', but got form={self.form!r} and {self.encoding.name!r}"
             )
 
-    def attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
+    def attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0, crop: int = 0) -> Tensor:
         attend = super().attend
-        return torch.cat([attend(of_pose, window, dropout) for of_pose in self._by_pose(encoded)], dim=2)
+        return torch.cat([attend(of_pose, window, dropout, crop) for of_pose in self._by_pose(encoded)], dim=2)
 
     def weigh(self, encoded: Encoded, window: Tensor) -> Tensor:
         weights = super().weigh

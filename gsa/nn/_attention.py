@@ -109,9 +109,12 @@ class SelfAttention(nn.Module):
         weights = rearrange(weights, "b (a e) p y x u v -> b e (a p) u v y x", e=self.num_heads)
         return rearrange(crop_border(weights, self._cut), "... u v y x -> ... y x u v")
 
-    def attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0) -> Tensor:
-        """What the op makes of what the encoding gives, [B, heads′, P, H, W, d]; subclasses may ask it otherwise."""
-        return ops.attend(*encoded, window, form=self._op_form, dropout=dropout)
+    def attend(self, encoded: Encoded, window: Tensor, dropout: float = 0.0, crop: int = 0) -> Tensor:
+        """What the op makes of what the encoding gives, [B, heads′, P, H − 2·crop, W − 2·crop, d].
+
+        Subclasses may ask it otherwise.
+        """
+        return ops.attend(*encoded, window, form=self._op_form, dropout=dropout, crop=crop)
 
     def weigh(self, encoded: Encoded, window: Tensor) -> Tensor:
         """The weights of `attend`, [B, heads′, P, H, W, U, V], as `gsa.ops.attention_weights` sums them up."""
@@ -132,12 +135,12 @@ class SelfAttention(nn.Module):
         if self._attends_everywhere and not dropout and ops.prefers_fused(query.device):
             products = self.encoding.products(query, key, value, self.neighbourhood)
             heads = ops.attend_everywhere(*products, scale=self.head_dim**-0.5)
+            heads = crop_border(heads.movedim(-1, 0), self._cut).movedim(0, -1)
         else:
             encoded, window = self._encode(query, key, value)
-            heads = self.attend(encoded, window, dropout)
+            heads = self.attend(encoded, window, dropout, self._cut)
         # Where the encoding has put output poses in front of the heads, they return to axis 2.
-        heads = rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=count)
-        return crop_border(heads, self._cut) if self._cut else heads
+        return rearrange(heads, "b (a e) p y x d -> b (e d) (a p) y x", e=count)
 
     def _with_silent_heads(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of all heads; those of positional heads have no content, and fill the op's channels."""
@@ -174,8 +177,9 @@ class SelfAttention(nn.Module):
         """The same by the op, as heads whose content is zero: for wide windows, most of whose pixels are border."""
         precise = torch.promote_types(features.dtype, torch.float32)  # as places are, which halves do not tell apart
         encoded, window = self._encode(*(part.to(precise) for part in self._with_silent_heads(self._padded(features))))
-        heads = self.attend(encoded, window)[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
-        joined = rearrange(crop_border(heads.movedim(-1, 2), self._cut), "b e d p y x -> b (e d) p y x")
+        heads = self.attend(encoded, window, crop=self._cut)
+        heads = heads[:, : self.positional_heads, ..., : self.head_dim].to(features.dtype)
+        joined = rearrange(heads, "b e p y x d -> b (e d) p y x")
         return pointwise(joined, self.out.plain_weight[:, : joined.shape[1]], self.out.plain_bias)
 
     @property

@@ -9,7 +9,7 @@ from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 
 from gsa.ops import _registry
-from gsa.ops._call import Call, Needed
+from gsa.ops._call import Call, of_backward, packed, unpacked
 from gsa.ops._memory import noting_memory
 from gsa.ops._plain import attend_plainly
 from gsa.ops._validation import check, check_centre, is_regular
@@ -30,6 +30,7 @@ def attend(
     form: str = "regular",
     dropout: float = 0.0,
     seed: Tensor | None = None,
+    crop: int = 0,
     backend: str | None = None,
 ) -> Tensor:
     """Attention over relative positions and poses.
@@ -51,18 +52,19 @@ def attend(
         dropout: probability, on the weights of (h, m, pixel, offset) in the regular form and on
             the weights of the offsets, softmax_j, for each (h, a, pixel) in the summed form.
         seed: int64 scalar that determines the dropout mask; drawn from torch's generator when None.
+        crop: pixels at every border that are keys, but ask nothing.
         backend: one of `gsa.ops.backends()`; None or "auto" chooses.
 
     Returns:
-        [B, heads, P, H, W, d], in the dtype of `query`. Half precisions accumulate in float32.
+        [B, heads, P, H − 2·crop, W − 2·crop, d], in the dtype of `query`. Half precisions accumulate in float32.
 
     Raises:
-        ValueError: shapes, dtypes, devices, window, form, dropout or backend that do not fit; dropout where torch.func
-            takes derivatives.
+        ValueError: shapes, dtypes, devices, window, form, dropout, crop or backend that do not fit; dropout where
+            torch.func takes derivatives.
     """
     if seed is None:
         seed = _draw_seed(query.device, dropout)
-    call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout))
+    call = _ready(Call(query, key, value, spatial, pose, window, seed, is_regular(form), dropout, crop))
     if torch.onnx.is_in_onnx_export():
         return attend_plainly(call)
     if _is_transformed():
@@ -73,10 +75,10 @@ def attend(
         return attend_plainly(call)
     choice = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
-        return torch.ops.gsa.attend(*call, backend or "auto")  # chosen where the program runs
+        return torch.ops.gsa.attend(*packed(call, backend or "auto"))  # chosen where the program runs
     if not torch.compiler.is_compiling():
         _registry.announce(choice)
-    return torch.ops.gsa.attend(*call, choice.name)
+    return torch.ops.gsa.attend(*packed(call, choice.name))
 
 
 def attention_weights(
@@ -134,16 +136,16 @@ def _draw_seed(device: torch.device, dropout: float) -> Tensor:
     return torch.zeros((), device=device, dtype=torch.int64)
 
 
-# As exported programs have it: a `Call`, whose `regular` is `paired` here, and the backend's name.
+# As exported programs have it, those from before without crop: a `Call`, whose `regular` is `paired` here.
 _ARGUMENTS = (
     "Tensor query, Tensor key, Tensor value, Tensor spatial, Tensor pose, Tensor window, Tensor seed, "
     "bool paired, float dropout, str backend"
 )
 
 
-def _unpacked(*arguments: Any) -> tuple[Call, str]:
+def _served(*arguments: Any) -> tuple[Call, str]:
     """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
-    call, backend = Call(*arguments[:-1]), arguments[-1]
+    call, backend = unpacked(*arguments)
     if backend == "auto":
         choice = _registry.choose(call.query.device, call.query.dtype)
         _registry.announce(choice)
@@ -151,30 +153,31 @@ def _unpacked(*arguments: Any) -> tuple[Call, str]:
     return call, backend
 
 
-@library.custom_op("gsa::attend", mutates_args=(), schema=f"({_ARGUMENTS}) -> Tensor")
+@library.custom_op("gsa::attend", mutates_args=(), schema=f"({_ARGUMENTS}, int crop=0) -> Tensor")
 def _attend(*arguments: Any) -> Tensor:
-    call, backend = _unpacked(*arguments)
+    call, backend = _served(*arguments)
     check_centre(call.window)
     with torch.autocast(call.query.device.type, enabled=False), noting_memory("forward", backend, call):
-        return channels_first(_registry.get(backend).forward(call))
+        return channels_first(_registry.get(backend).run(call))
 
 
 @_attend.register_fake
 def _(*arguments: Any) -> Tensor:
-    call = Call(*arguments[:-1])
-    return empty_channels_first(call.query, call.spatial.shape[0])
+    call, _ = unpacked(*arguments)
+    return empty_channels_first(call.query, call.spatial.shape[0], call.crop)
 
 
 # What it returns are tensors, as of every op: one without elements for a gradient that is not needed.
 @library.custom_op(
     "gsa::attend_backward",
     mutates_args=(),
-    schema=f"(Tensor grad, {_ARGUMENTS}, bool[5] needed) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    schema=f"(Tensor grad, {_ARGUMENTS}, bool[5] needed, int crop=0) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _attend_backward(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    (call, backend), needed = _unpacked(*arguments[:-1]), Needed(*arguments[-1])
+    of_call, needed = of_backward(*arguments)
+    call, backend = _served(*of_call)
     with torch.autocast(grad.device.type, enabled=False), noting_memory("backward", backend, call):
-        gradients = _registry.get(backend).backward(grad, call, needed)
+        gradients = _registry.get(backend).differentiate(grad, call, needed)
         features = [grad.new_empty(0) if x is None else channels_first(x) for x in gradients[:3]]
         tables = [grad.new_empty(0) if x is None else x.contiguous() for x in gradients[3:]]
         return *features, *tables
@@ -182,28 +185,30 @@ def _attend_backward(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
 
 @_attend_backward.register_fake
 def _(grad: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
-    call = Call(*arguments[:-2])
+    of_call, needed = of_backward(*arguments)
+    call, _ = unpacked(*of_call)
     features = (empty_channels_first(x, x.shape[2]) for x in (call.query, call.key, call.value))
     tables = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (call.spatial, call.pose))
-    pairs = zip((*features, *tables), arguments[-1], strict=True)
+    pairs = zip((*features, *tables), needed, strict=True)
     return tuple(gradient if wanted else grad.new_empty(0) for gradient, wanted in pairs)
 
 
 def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    *tensors, ctx.regular, ctx.dropout, ctx.backend = inputs
+    *tensors, ctx.regular, ctx.dropout, ctx.backend, ctx.crop = inputs
     ctx.save_for_backward(*tensors)
 
 
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     needed = ctx.needs_input_grad[:5]
-    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, ctx.regular, ctx.dropout, ctx.backend, needed)
+    settings = ctx.regular, ctx.dropout, ctx.backend, needed, ctx.crop
+    gradients = torch.ops.gsa.attend_backward(grad, *ctx.saved_tensors, *settings)
     asked = (gradient if wanted else None for gradient, wanted in zip(gradients, needed, strict=True))
-    return (*asked, None, None, None, None, None)
+    return (*asked, *[None] * 6)
 
 
 def _save_backward_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    _save_inputs(ctx, inputs[:-1], output)
-    ctx.needed = inputs[-1]
+    of_call, ctx.needed = of_backward(*inputs[1:])
+    _save_inputs(ctx, (inputs[0], *of_call), output)
 
 
 def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -213,18 +218,18 @@ def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
     with torch.enable_grad():
         tensors = [t.view_as(t) if higher and t.requires_grad else t.detach().requires_grad_() for t in tensors]
         grad, query, key, value, spatial, pose = tensors
-        call = Call(query, key, value, spatial, pose, window, seed, ctx.regular, ctx.dropout)
+        call = Call(query, key, value, spatial, pose, window, seed, ctx.regular, ctx.dropout, ctx.crop)
         asked = [x for x, wanted in zip(call.tensors, ctx.needed, strict=True) if wanted]
         first = torch.autograd.grad(reference.forward(call), asked, grad, create_graph=True)
         of_asked = [g for g, wanted in zip(grads, ctx.needed, strict=True) if wanted]
         second = torch.autograd.grad(first, tensors, of_asked, allow_unused=True, create_graph=higher)
-    return (*second, None, None, None, None, None, None)
+    return (*second, *[None] * 7)
 
 
 @_attend.register_vmap
 def _(info: Any, dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
     """Samples of `torch.vmap` as more of the batch; one by one where each has its own tables, or dropout its counts."""
-    if any(dim is not None for dim in dims[3:]) or Call(*arguments[:-1]).dropout:
+    if any(dim is not None for dim in dims[3:]) or unpacked(*arguments)[0].dropout:
         return torch.stack([_attend(*given) for given in _one_by_one(info, dims, arguments)]), 0
     pairs = zip(arguments[:3], dims[:3], strict=True)
     features = [x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in pairs]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["Call", "Gradients", "Needed"]
+__all__ = ["Call", "Gradients", "Needed", "of_backward", "packed", "unpacked"]
 
 # Of a call's five tensors, in their order; None where nobody has asked.
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None, Tensor | None]
@@ -24,7 +24,7 @@ class Needed(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The arguments of the op, in the order in which it is registered; what they mean: `gsa.ops.attend`.
+    """The arguments of the op; what they mean: `gsa.ops.attend`.
 
     Attributes:
         query: [B, heads, Q, H, W, d].
@@ -35,6 +35,7 @@ class Call(NamedTuple):
         seed: int64 scalar.
         regular: the regular form, in which P = Q; otherwise the summed one.
         dropout: probability.
+        crop: pixels at every border that ask nothing, and are not in the result.
     """
 
     query: Tensor
@@ -46,6 +47,7 @@ class Call(NamedTuple):
     seed: Tensor
     regular: bool
     dropout: float
+    crop: int = 0
 
     @property
     def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -69,3 +71,18 @@ class Call(NamedTuple):
     def to(self, dtype: torch.dtype) -> Call:
         """The same call with its five tensors in this dtype."""
         return self.with_tensors(*[tensor.to(dtype) for tensor in self[:5]])
+
+
+def packed(call: Call, backend: str) -> tuple[Any, ...]:
+    """A call, and who serves it, in the order in which the op is registered: crop came last, and may be left out."""
+    return *call[:9], backend, call.crop
+
+
+def unpacked(*arguments: Any) -> tuple[Call, str]:
+    """The call, and who serves it, from the arguments of the op."""
+    return Call(*arguments[:9], *arguments[10:]), arguments[9]
+
+
+def of_backward(*arguments: Any) -> tuple[tuple[Any, ...], Needed]:
+    """The arguments of the op, and what is needed, from those of its backward op but for the gradient."""
+    return (*arguments[:10], *arguments[11:]), Needed(*arguments[10])

@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gsa.ops._call import of_backward, unpacked
+
 __all__ = ["flop_formulas"]
 
 
@@ -28,8 +30,8 @@ def _forward(*call: Any, **others: Any) -> int:
     return _of_call(call, {"regular": (2, 1), "summed": (2, 2)})
 
 
-def _backward(grad: Tensor, *call: Any, **others: Any) -> int:
-    return _of_call(call, {"regular": (5, 3), "summed": (6, 5)})
+def _backward(grad: Tensor, *arguments: Any, **others: Any) -> int:
+    return _of_call(of_backward(*arguments)[0], {"regular": (5, 3), "summed": (6, 5)})
 
 
 # They are given tensors, not shapes.
@@ -37,18 +39,18 @@ _forward._get_raw = _backward._get_raw = True  # type: ignore[attr-defined]
 
 
 def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int:
-    query, key, _, spatial, _, window, _, regular = call[:8]
+    (query, key, _, spatial, _, window, _, regular, _, crop), _ = unpacked(*call)
     batch, heads, queries, height, width, length = query.shape
     keys, outputs = key.shape[2], 1 if regular else spatial.shape[0]
     with_keys, with_offsets = products["regular" if regular else "summed"]
     count = with_keys * queries * keys + with_offsets * outputs * queries
-    return 2 * length * batch * heads * _pairs(window, height, width) * count
+    return 2 * length * batch * heads * _pairs(window, height, width, crop) * count
 
 
-def _pairs(window: Tensor, height: int, width: int) -> int:
-    """Pairs of a pixel and a pixel that it sees."""
+def _pairs(window: Tensor, height: int, width: int, crop: int) -> int:
+    """Pairs of a pixel that asks and a pixel that it sees."""
     along = [
-        side - (torch.arange(extent) - extent // 2).abs()
+        (side - crop - (torch.arange(extent) - extent // 2).abs()).clamp(0, side - 2 * crop)
         for side, extent in zip((height, width), window.shape, strict=True)
     ]
     return int((torch.outer(*along) * window.cpu()).sum())

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 
-from gsa.ops._call import Call
+from gsa.ops._call import Call, unpacked
+from gsa.ops.impl._layout import without_border
 
 __all__ = ["attend_plainly", "without_our_op"]
 
@@ -15,7 +16,7 @@ def without_our_op(program: ExportedProgram) -> ExportedProgram:
     """The same program in PyTorch's own operators, slower and larger: `attend_plainly` in place of `gsa.ops.attend`."""
 
     def plainly(*arguments: Any) -> Tensor:
-        return attend_plainly(Call(*arguments[:-1]))
+        return attend_plainly(unpacked(*arguments)[0])
 
     return program.run_decompositions({torch.ops.gsa.attend.default: plainly})
 
@@ -45,7 +46,7 @@ def attend_plainly(call: Call) -> Tensor:
     attention = scores.flatten(-2).softmax(-1)  # over poses and pixels together
     if not call.regular:
         attention = attention.sum(5)
-    return (attention @ values.flatten(4, 5)).permute(0, 1, 4, 2, 3, 5)
+    return without_border((attention @ values.flatten(4, 5)).permute(0, 1, 4, 2, 3, 5), call.crop)
 
 
 def _window(height: int, width: int, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl import cuda, native, reference, tiled
+from gsa.ops.impl._layout import with_border, without_border
 
 __all__ = ["advise", "announce", "backends", "choose", "explain", "get", "prefers_fused", "use"]
 
@@ -29,6 +30,7 @@ class Backend:
         summary: one line for `explain`.
         installed: whether this installation has it at all.
         stores_scores: whether its memory grows with all score maps.
+        crops: whether it computes no more than is asked of a call with `crop`; elsewhere the border is cut off.
     """
 
     forward: Callable[[Call], Tensor]
@@ -37,6 +39,19 @@ class Backend:
     summary: str
     installed: Callable[[], bool] = lambda: True
     stores_scores: bool = False
+    crops: bool = False
+
+    def run(self, call: Call) -> Tensor:
+        """The output of a call, cropped."""
+        if self.crops or not call.crop:
+            return self.forward(call)
+        return without_border(self.forward(call._replace(crop=0)), call.crop)
+
+    def differentiate(self, grad: Tensor, call: Call, needed: Needed) -> Gradients:
+        """The gradients of its tensors, from that of the cropped output."""
+        if self.crops or not call.crop:
+            return self.backward(grad, call, needed)
+        return self.backward(with_border(grad, call.crop), call._replace(crop=0), needed)
 
 
 class Choice(NamedTuple):
@@ -65,6 +80,7 @@ _BACKENDS = {
         native.refusal,
         "C++ kernels on blocks of pixels, recomputed in backward; CPU",
         native.is_built,
+        crops=True,
     ),
     "triton": Backend(
         cuda.forward,
@@ -82,6 +98,7 @@ _BACKENDS = {
         _serves_everything,
         "the sums written out: slow, large, obvious",
         stores_scores=True,
+        crops=True,
     ),
 }
 

@@ -34,6 +34,10 @@ def check(call: Call) -> None:
     batch, heads, query_poses, height, width, head_dim = query.shape
     if not height * width:
         raise ValueError(f"query must be of maps of at least one pixel, but got the shape {list(query.shape)}")
+    if type(call.crop) is not int or call.crop < 0 or min(height, width) <= 2 * call.crop:
+        raise ValueError(
+            f"crop must be a number of pixels that leaves some of a {height}×{width} map, but got {call.crop!r}"
+        )
     key_poses = key.shape[2]
     _expect("key", key, (batch, heads, key_poses, height, width, head_dim))
     _expect("value", value, tuple(key.shape))

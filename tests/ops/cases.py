@@ -23,6 +23,7 @@ MAPS = {
     "global": (4, 5, 7, 9),
     "global along one axis": (3, 7, 5, 5),
     "one pixel": (1, 1, 3, 3),
+    "one row inside": (3, 4, 3, 3),
     "more pixels than a warp": (5, 7, 3, 3),
 }
 CASES = list(itertools.product(POSES, MAPS))

@@ -7,7 +7,7 @@ from torch import library
 from gsa import ops
 from gsa.ops import _registry
 from gsa.ops._call import Call, Needed
-from tests.ops.cases import CASES, tensors
+from tests.ops.cases import CASES, MAPS, tensors
 
 FAST = [name for name in ops.backends("cpu") if name != "reference"]
 
@@ -35,6 +35,23 @@ def test_output_and_every_gradient_equal_the_reference(backend, poses, map_, dro
     assert largest_error(actual, expected) < 1e-10
     for a, b in zip(actual_gradients, gradients, strict=True):
         assert largest_error(a, b) < 1e-10
+
+
+@pytest.mark.parametrize("crop", [1, 2])
+@pytest.mark.parametrize("poses, map_", [case for case in CASES if min(MAPS[case[1]][:2]) > 2])
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
+def test_a_crop_leaves_out_what_border_pixels_ask(backend, poses, map_, crop):
+    """And with the same masks of dropout inside."""
+    height, width = MAPS[map_][:2]
+    crop = min(crop, (min(height, width) - 1) // 2)
+    five, window, form = tensors(poses, map_)
+    options = {"form": form, "dropout": 0.3, "seed": torch.tensor(7)}
+    expected = ops.attend(*five, window, backend="reference", **options)
+    expected = expected[:, :, :, crop : height - crop, crop : width - crop]
+    gradients = torch.autograd.grad(expected, five, cotangent := torch.randn_like(expected))
+    actual, actual_gradients, _ = run(five, window, backend=backend, cotangent=cotangent, crop=crop, **options)
+    for a, b in zip((actual, *actual_gradients), (expected, *gradients), strict=True):
+        assert a.shape == b.shape and largest_error(a, b) < 1e-10
 
 
 @pytest.mark.parametrize("head_dim", [1, 10, 16, 32])
@@ -104,6 +121,14 @@ def test_gradcheck_to_second_order(backend, poses):
     assert torch.autograd.gradgradcheck(function, five, fast_mode=True)  # along random directions
 
 
+@pytest.mark.parametrize("backend", ops.backends("cpu"))
+def test_second_derivatives_of_a_cropped_map(backend):
+    five, window, form = tensors("regular", "one row inside", batch=1, heads=1, head_dim=2)
+    assert torch.autograd.gradgradcheck(
+        lambda *five: ops.attend(*five, window, form=form, crop=1, backend=backend), five, fast_mode=True
+    )
+
+
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # torch's own, in its check
 @pytest.mark.parametrize("poses", ["lifting", "regular", "summed"])
 @pytest.mark.parametrize("backend", ops.backends("cpu"))
@@ -111,6 +136,7 @@ def test_opcheck(backend, poses):
     five, window, form = tensors(poses, "square", batch=1)
     arguments = (*five, window, torch.tensor(1), form == "regular", 0.1, backend)
     library.opcheck(torch.ops.gsa.attend.default, arguments)
+    library.opcheck(torch.ops.gsa.attend.default, (*arguments, 1))  # cropped
 
 
 @pytest.mark.parametrize("backend", ops.backends("cpu"))

@@ -93,6 +93,13 @@ def test_options_out_of_range_are_refused():
             ops.attend(*five, window, dropout=probability)
 
 
+@pytest.mark.parametrize("crop", [-1, 3, 1.0, True])
+def test_crops_that_leave_nothing_are_refused(crop):
+    five, window, _ = tensors("regular", "square")
+    with pytest.raises(ValueError, match="crop must be a number of pixels that leaves some of a 6×6 map, but got"):
+        ops.attend(*five, window, crop=crop)
+
+
 def test_attention_weights_of_halves_are_those_of_their_sums():
     """Scores far from zero, which halves do not tell apart."""
     torch.manual_seed(0)
@@ -121,7 +128,7 @@ def test_the_ops_are_registered_as_exported_programs_have_them():
         "bool paired, float dropout, str backend"
     )
     gradients = "(Tensor, Tensor, Tensor, Tensor, Tensor)"
-    assert str(torch.ops.gsa.attend.default._schema) == f"gsa::attend({call}) -> Tensor"
-    needed = "bool[5] needed"
+    assert str(torch.ops.gsa.attend.default._schema) == f"gsa::attend({call}, int crop=0) -> Tensor"
+    needed = "bool[5] needed, int crop=0"
     backward = torch.ops.gsa.attend_backward.default._schema
     assert str(backward) == f"gsa::attend_backward(Tensor grad, {call}, {needed}) -> {gradients}"

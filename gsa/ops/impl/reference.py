@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops._dropout import dropped, element_hash, slice_hash
+from gsa.ops.impl._layout import without_border
 
 __all__ = ["backward", "forward", "weights"]
 
@@ -21,9 +22,8 @@ def forward(call: Call) -> Tensor:
     if call.dropout:
         attention = attention.masked_fill(_dropped(attention, call), 0) / (1 - call.dropout)
     around = _neighbours(call.value, call.window)
-    if call.regular:
-        return torch.einsum("bepyxmuv,bemyxuvd->bepyxd", attention, around)
-    return torch.einsum("bepqyxmuv,bemyxuvd->bepyxd", attention, around)
+    law = "bepyxmuv,bemyxuvd->bepyxd" if call.regular else "bepqyxmuv,bemyxuvd->bepyxd"
+    return without_border(torch.einsum(law, attention, around), call.crop)
 
 
 def backward(grad: Tensor, call: Call, needed: Needed) -> Gradients:

@@ -21,7 +21,7 @@ class _Arguments(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("batch", "heads", "queries", "keys", "outputs", "height", "width")),
-        *((name, ctypes.c_int64) for name in ("channels", "rows", "columns", "regular", "threads")),
+        *((name, ctypes.c_int64) for name in ("channels", "rows", "columns", "regular", "threads", "crop")),
         *((name, _Feature) for name in ("query", "key", "value", "out")),
         *((name, _Feature) for name in ("query_gradient", "key_gradient", "value_gradient")),
         *((name, ctypes.c_void_p) for name in ("spatial", "pose", "spatial_gradient", "pose_gradient", "window")),
@@ -43,7 +43,7 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
 def forward(call: Call) -> Tensor:
     """The op, arguments as in `gsa.ops.attend`."""
     dtype, call = call.query.dtype, _whole(call)
-    out = empty_channels_first(call.query, call.spatial.shape[0])
+    out = empty_channels_first(call.query, call.spatial.shape[0], call.crop)
     _run("forward", _arguments(call, out), call.sum_dtype)
     return out.to(dtype)
 
@@ -82,7 +82,7 @@ def _arguments(call: Call, out: Tensor) -> _Arguments:
     batch, heads, queries, height, width, channels = call.query.shape
     arguments = _Arguments(
         batch, heads, queries, call.key.shape[2], call.spatial.shape[0], height, width, channels, *call.window.shape,
-        int(call.regular), torch.get_num_threads(),
+        int(call.regular), torch.get_num_threads(), call.crop,
     )  # fmt: skip
     for name, feature in (("query", call.query), ("key", call.key), ("value", call.value), ("out", out)):
         setattr(arguments, name, _feature(feature))

@@ -19,7 +19,8 @@ struct Call {
     Index batch, heads, queries, keys, outputs, height, width, channels, rows, columns;
     Index regular;
     Index threads;
-    Feature query, key, value, out;                   // out: the result, or its gradient in backward
+    Index crop;  // pixels at every border that ask nothing
+    Feature query, key, value, out;                   // out: the result, or its gradient in backward, cropped
     Feature query_gradient, key_gradient, value_gradient;
     const void *spatial, *pose;                       // [P, U, V, d] and [Q, M, d], contiguous
     void *spatial_gradient, *pose_gradient;

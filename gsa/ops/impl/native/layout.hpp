@@ -34,7 +34,7 @@ struct Layout {
     Index stride, top, plane;
     std::vector<Block> blocks;
     std::vector<T> visible;                    // plane of 0, and −∞ outside the picture
-    std::vector<T> query_here;                 // plane of 1 where a query is, else 0
+    std::vector<T> query_here;                 // plane of 1 where a query is that asks, else 0
     std::vector<std::uint32_t> pixel;          // plane of y·W + x
     Index most_neighbours = 0;
     Index pairs;                               // of poses, whose weights are dropped on their own
@@ -54,16 +54,17 @@ struct Layout {
         for (Index y = 0; y < call.height; ++y)
             for (Index x = 0; x < call.width; ++x) {
                 visible[place(y, x)] = T(0);
-                query_here[place(y, x)] = T(1);
                 pixel[place(y, x)] = static_cast<std::uint32_t>(y * call.width + x);
             }
         Index next = 0;
-        for (Index y = 0; y < call.height; ++y)
-            for (Index x = 0; x < call.width; ++x)
+        for (Index y = call.crop; y < call.height - call.crop; ++y)
+            for (Index x = call.crop; x < call.width - call.crop; ++x) {
+                query_here[place(y, x)] = T(1);
                 if (place(y, x) >= next) {
                     blocks.push_back({place(y, x), {}});
                     next = place(y, x) + L;
                 }
+            }
         for (Block& block : blocks) {
             for (Index u = 0; u < call.rows; ++u)
                 for (Index v = 0; v < call.columns; ++v) {
@@ -71,7 +72,7 @@ struct Layout {
                     const Index shift = (u - half_u) * stride + v - half_v;
                     bool seen = false;
                     for (int lane = 0; lane < L; ++lane)
-                        seen |= query_here[block.start + lane] != 0 && query_here[block.start + lane + shift] != 0;
+                        seen |= query_here[block.start + lane] != 0 && visible[block.start + lane + shift] == 0;
                     if (seen) block.neighbours.push_back({u * call.columns + v, shift});
                 }
             most_neighbours = std::max<Index>(most_neighbours, block.neighbours.size());

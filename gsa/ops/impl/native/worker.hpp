@@ -96,12 +96,12 @@ class Worker {
             }
             give(out_sum, P, result, block);
         }
-        unpack(result, call.out, P, slice, T(1));
+        unpack(result, call.out, P, slice, T(1), call.crop);
     }
 
     void backward(Index slice, T* spatial_part, T* pose_part) {
         enter(slice);
-        pack(call.out, grad, P, slice, T(1));
+        pack(call.out, grad, P, slice, T(1), call.crop);
         key_gradient.clear();
         value_gradient.clear();
         spatial_lanes.clear();
@@ -139,25 +139,26 @@ class Worker {
         return static_cast<T*>(f.data) + b * f.strides[0] + e * f.strides[1];
     }
 
-    void pack(const Feature& from, const Buffer<T>& to, Index poses, Index slice, T factor) const {
+    // `crop`: pixels at every border that the feature is without.
+    void pack(const Feature& from, const Buffer<T>& to, Index poses, Index slice, T factor, Index crop = 0) const {
         const T* base = at(from, slice / call.heads, slice % call.heads);
         for (Index p = 0; p < poses; ++p)
             for (Index c = 0; c < d; ++c)
-                for (Index y = 0; y < call.height; ++y) {
+                for (Index y = 0; y < call.height - 2 * crop; ++y) {
                     const T* row = base + p * from.strides[2] + y * from.strides[3] + c * from.strides[5];
-                    T* target = to.data() + (p * d + c) * layout.plane + layout.place(y, 0);
-                    for (Index x = 0; x < call.width; ++x) target[x] = row[x * from.strides[4]] * factor;
+                    T* target = to.data() + (p * d + c) * layout.plane + layout.place(y + crop, crop);
+                    for (Index x = 0; x < call.width - 2 * crop; ++x) target[x] = row[x * from.strides[4]] * factor;
                 }
     }
 
-    void unpack(const Buffer<T>& from, const Feature& to, Index poses, Index slice, T factor) const {
+    void unpack(const Buffer<T>& from, const Feature& to, Index poses, Index slice, T factor, Index crop = 0) const {
         T* base = at(to, slice / call.heads, slice % call.heads);
         for (Index p = 0; p < poses; ++p)
             for (Index c = 0; c < d; ++c)
-                for (Index y = 0; y < call.height; ++y) {
+                for (Index y = 0; y < call.height - 2 * crop; ++y) {
                     T* row = base + p * to.strides[2] + y * to.strides[3] + c * to.strides[5];
-                    const T* source = from.data() + (p * d + c) * layout.plane + layout.place(y, 0);
-                    for (Index x = 0; x < call.width; ++x) row[x * to.strides[4]] = source[x] * factor;
+                    const T* source = from.data() + (p * d + c) * layout.plane + layout.place(y + crop, crop);
+                    for (Index x = 0; x < call.width - 2 * crop; ++x) row[x * to.strides[4]] = source[x] * factor;
                 }
     }
 

@@ -26,7 +26,7 @@ class Work:
         self.key = self.plan.pad_keys(call.key.flatten(0, 1))
         self.value = self.plan.pad_keys(call.value.flatten(0, 1)) / (1 - call.dropout)  # what is kept counts more
         self.spatial, self.pose = call.spatial, call.pose
-        self.window, self.seed, self.regular, self.dropout = call[5:]
+        self.window, self.seed, self.regular, self.dropout = call[5:9]
         self._matrix: Tensor | None = None
 
     def chunks(self) -> Iterator[tuple[Band, slice]]:
