@@ -31,13 +31,16 @@ def command(model: str, overrides: list[str]) -> str:
 def card(report: dict, overrides: list[str]) -> str:
     """A model card, from the report of its run."""
     split = report["split"]
-    errors = ", ".join(f"{angle} {value['error']:.1e}" for angle, value in report["equivariance_error"].items())
+    errors = ", ".join(
+        f"{angle} {value['error']:.1e}{'' if value['exact'] else ' (sampled)'}"
+        for angle, value in report["equivariance_error"].items()
+    )
     versions = f"gsa {gsa.__version__}, torch {report['versions']['torch']}"
     place = f"{report['train_seconds']:,.0f} s, {report['machine']}, {versions}"
     lines = [
         f"# {report['model']}",
         "",
-        f"A network equivariant to {report['group']} with {report['parameters']:,} parameters: `model.safetensors`, "
+        f"A network of the group {report['group']} with {report['parameters']:,} parameters: `model.safetensors`, "
         "and `config.json` with its keywords, the normalisation of pictures, and a digest of both.",
         "",
         f"- **data**: {report['data']['name']} ({report['data']['source']}), {split['train']:,} pictures for training, "

@@ -22,6 +22,7 @@ import content
 import direct
 import figures
 import published
+import ship
 import table
 
 
@@ -62,6 +63,12 @@ def test_the_table_has_mean_and_spread_over_seeds(tmp_path):
         "| a | 1,000 | 6 | 0, 1 | 50.0 ± 0.0 | 50.0 ± 14.1 | 1.0e-07 |",
         "| b | 1,000 | 6 | 0 | 50.0 | 40.0 | 1.0e-07 |",
     ]
+
+
+def test_a_card_claims_no_symmetry_between_the_pixels(tmp_path):
+    write_report(tmp_path / "0", group="R8", train_seconds=1.0, versions={"torch": "2"})
+    card = ship.card(json.loads((tmp_path / "0" / "report.json").read_text()), [])
+    assert "A network of the group R8" in card and "90° 1.0e-07, 45° 1.0e-01 (sampled)" in card
 
 
 def test_runs_that_differ_in_more_than_the_seed_have_rows_of_their_own(tmp_path):
