@@ -168,15 +168,17 @@ class LayerReport:
             return [f"the whole keeps it; {layer} is {after:.1e} off, unless what it returns is no map of the input"]
         rows = list(self.errors)
         last = rows[rows.index(layer) - 1] if layer != rows[0] else "the input"
-        if layer == rows[-1]:
-            return [f"first broken after {last}, by {layer} itself: {before:.1e} before, {after:.1e} after"]
+        is_whole = layer == rows[-1]
+        other = " or what is not judged" if self.unjudged and (is_whole or not self.given.get(layer)) else ""
+        if is_whole:
+            return [f"first broken after {last}, by {layer} itself{other}: {before:.1e} before, {after:.1e} after"]
         place = None
         for name, errors in self.given.items():
             if (given := self._worst(errors)) > self.tolerance:
                 where = f"in {place}, before {name}" if place else f"between {last} and {name}"
                 return [f"first broken {where}: {before:.1e} before, {given:.1e} in what {name} gets"]
             place = name if errors else place
-        return [f"first broken by {layer}: {before:.1e} before it, {after:.1e} after"]
+        return [f"first broken by {layer}{other}: {before:.1e} before it, {after:.1e} after"]
 
     def _silent(self) -> list[str]:
         """Which layers say nothing."""
@@ -184,7 +186,7 @@ class LayerReport:
             return []
         some = [f"{name} {shape}" for name, shape in list(self.unjudged.items())[:_MOST_NAMED]]
         more = f" and {len(self.unjudged) - len(some)} more" if len(self.unjudged) > len(some) else ""
-        return [f"not judged, as {self.symmetry.name} moves no outputs of such shapes: {', '.join(some)}{more}"]
+        return [f"not judged, as no outputs of such shapes are moved by {self.symmetry.name}: {', '.join(some)}{more}"]
 
     def _cell(self, layer: str, elements: list[int]) -> str:
         errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}

@@ -9,7 +9,7 @@ from torch import nn
 
 import gsa
 from gsa import cli
-from gsa.symmetry import LayerReport, layer_errors
+from gsa.symmetry import LayerReport, Shifts, layer_errors
 
 
 class Broken(nn.Module):
@@ -85,8 +85,12 @@ def test_layers_that_cannot_be_judged_are_told():
     torch.manual_seed(0)
     lifting = gsa.nn.LiftingSelfAttention("R4", 1, 2).double()
     report = LayerReport.of(nn.Sequential(lifting, nn.Flatten(1, 2)), torch.rand(2, 1, 6, 6).double(), "Z2M")
-    assert report.unjudged == {"0": [2, 2, 4, 6, 6]} and "not judged, as Z2M moves no outputs" in str(report)
+    assert report.unjudged == {"0": [2, 2, 4, 6, 6]}
+    assert "first broken by 1 or what is not judged: " in str(report)
+    assert "not judged, as no outputs of such shapes are moved by Z2M: 0 [2, 2, 4, 6, 6]" in str(report)
     assert not LayerReport.of(nn.Sequential(lifting), torch.rand(2, 1, 6, 6).double(), "R4").unjudged
+    shifted = LayerReport.of(gsa.create_model("digits_gsa").double(), torch.rand(1, 1, 12, 12).double(), Shifts((1, 0)))
+    assert "first broken after input_dropout, by GSANet itself or what is not judged: " in str(shifted)
 
 
 def test_planted_an_encoding_that_does_not_turn_is_named():

@@ -18,7 +18,7 @@ function startLayers(networks) {
   }
 
   function show() {
-    const { layers, exact, tolerance, first_broken: broken, group, name } = networks[state.network];
+    const { layers, exact, tolerance, first_broken: broken, unjudged, group, name } = networks[state.network];
     const names = Object.keys(layers);
     const whole = names.at(-1);
     const chosen = ofGroup.selectedOptions[0].textContent;
@@ -40,9 +40,10 @@ function startLayers(networks) {
         return element("tr", { className: kind + first }, title, element("td", {}, bar), element("td", { textContent: number }));
       });
     byId("layers").tBodies[0].replaceChildren(...rows);
+    const layer = Object.keys(unjudged).length ? `layer of which ${group} says something` : "layer";
     byId("broken").textContent = broken
-      ? `${name} loses a symmetry of ${group} in ${broken}: it is the first layer above ${tolerance.toExponential(0)}.`
-      : `${name} keeps every exact element of ${group} in every layer, to ${tolerance.toExponential(0)}.`;
+      ? `${name} loses a symmetry of ${group} in ${broken}: it is the first ${layer} above ${tolerance.toExponential(0)}.`
+      : `${name} keeps every exact element of ${group} in every ${layer}, to ${tolerance.toExponential(0)}.`;
   }
   begin();
 }
