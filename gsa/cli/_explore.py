@@ -62,6 +62,9 @@ def _serve(options: Namespace) -> int:
 
 def _subjects(options: Namespace) -> dict[str, _Subject]:
     """The networks of --model, each with pictures and the group that was named, or its own; refused before any work."""
+    given = [f"--{name} {value}" for name in ("group", "input") if (value := getattr(options, name))]
+    if given and not options.model:
+        raise ValueError(f"--group and --input are for --model, but got {' and '.join(given)} without it")
     named = group(options.group) if options.group else None
     found = {}
     for what in options.model:

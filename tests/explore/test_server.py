@@ -156,5 +156,6 @@ def test_the_address_and_its_name_are_answered_and_no_others():
 
 def test_networks_that_cannot_be_shown_are_refused_before_anything_is_served(capsys, tmp_path):
     assert main(["explore", "--model", "nope"]) == 2 and "nope" in capsys.readouterr().err
+    assert main(["explore", "--group", "R8"]) == 2 and "--group R8 without it" in capsys.readouterr().err
     assert main(["explore", "--save", str(tmp_path / "nope" / "page.html")]) == 2
     assert "--save must be a file in a folder that can be written" in capsys.readouterr().err
