@@ -18,7 +18,7 @@ class AttentionOptions:
         positional_heads: how many of them attend by position alone; needs an encoding that places heads ("quadratic").
         head_dim: d, channels of a head; half of the layer's output channels when None.
         neighbourhood: odd side of the window in pixels; None attends globally.
-        window: "square" or "disk".
+        window: "square", mapped to itself by quarter turns and mirrors, or "disk", but for its rim by every rotation.
         border: what lies beyond the picture: "hidden" keys that take no part, so that the softmax is over visible ones,
             or "zeros", features of zero that take part, as in a padded convolution. Positional heads are then one
             convolution everywhere, which is much faster where most windows reach beyond; not for global attention.

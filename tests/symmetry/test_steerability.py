@@ -48,6 +48,18 @@ def test_a_table_between_the_pixels_would_be_deformed(kind):
         statements.interpolation_errors(made(kind, "R8"), Neighbourhood(None))
 
 
+def test_wide_disks_turn_with_the_picture_and_squares_by_quarters_only():
+    y, x = torch.meshgrid(*2 * [torch.arange(-24.0, 25)], indexing="ij")
+    blobs = (a * (-((x - u) ** 2 + (y - v) ** 2) / 50).exp() for a, u, v in ((1, 4, 2), (-1, -5, 3), (1, 0, -6)))
+    picture, errors = sum(blobs)[None, None], {}  # so smooth that it hardly suffers from being sampled
+    for window in ("square", "disk"):
+        torch.manual_seed(0)
+        layer = gsa.nn.LiftingSelfAttention("R8", 1, 8, neighbourhood=9, window=window)
+        errors[window] = gsa.symmetry.equivariance_error(layer, picture, "R8")
+    assert max(errors["square"][2], errors["disk"][2]) < 1e-14
+    assert 5 * errors["disk"][1] < errors["square"][1]
+
+
 def drift(group, degrees, of="R8"):
     keywords = {"group": group, "form": "regular", "channels": 4, "blocks": (1, 1, 1), "pools": (2, 0, 0)}
     network = gsa.create_model("digits_r4_sa", **keywords).double()
