@@ -32,7 +32,7 @@ def act_on_plane(x: Tensor, matrix: Tensor) -> Tensor:
         pixels and keep every value; others are sampled bilinearly with zeros outside the picture.
 
     Raises:
-        ValueError: whole numbers that would have to be sampled; a matrix of whole numbers that is not orthogonal.
+        ValueError: whole numbers that would have to be sampled; a matrix that is not orthogonal.
     """
     return move(x, matrix, steps_on_grid(matrix))
 
@@ -48,17 +48,17 @@ def steps_on_grid(matrix: Tensor) -> GridSteps | None:
     """What permutes the pixels as this matrix does; None for one that does not map the grid to itself.
 
     Raises:
-        ValueError: whole numbers that are no turn or mirror.
+        ValueError: a matrix that is not orthogonal.
     """
+    one = torch.eye(2, dtype=matrix.dtype, device=matrix.device)
+    if matrix.shape != one.shape or not torch.allclose(matrix @ matrix.mT, one, atol=1e-6):
+        raise ValueError(f"pictures are moved by orthogonal matrices [2, 2], but got {matrix.tolist()}")
     if not is_on_grid(matrix):
         return None
     (a, b), (c, d) = matrix.round().int().tolist()
     mirrored = a * d - b * c < 0
     turns = {(1, 0, 0, 1): 0, (0, -1, 1, 0): 1, (-1, 0, 0, -1): 2, (0, 1, -1, 0): 3}
-    turned = (-a, b, -c, d) if mirrored else (a, b, c, d)
-    if turned not in turns:
-        raise ValueError(f"pictures are moved by orthogonal matrices, but got {matrix.tolist()}")
-    return GridSteps(mirrored, turns[turned])
+    return GridSteps(mirrored, turns[(-a, b, -c, d) if mirrored else (a, b, c, d)])
 
 
 def move(x: Tensor, matrix: Tensor, steps: GridSteps | None) -> Tensor:

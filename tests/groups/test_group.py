@@ -146,9 +146,9 @@ def test_a_traced_action_is_the_action():
     torch.testing.assert_close(torch.export.export(Moved(), (x,)).module()(x), Moved()(x))
 
 
-def test_whole_matrices_that_are_no_turn_or_mirror_are_refused():
-    for matrix in ([[1, 1], [0, 1]], [[2, 0], [0, 2]]):
-        with pytest.raises(ValueError, match="moved by orthogonal matrices, but got"):
+def test_matrices_that_are_no_turn_or_mirror_are_refused():
+    for matrix in ([[1, 1], [0, 1]], [[2, 0], [0, 2]], [[0.5, 0], [0, 2]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]):
+        with pytest.raises(ValueError, match=r"moved by orthogonal matrices \[2, 2\], but got"):
             gsa.groups.act_on_plane(torch.rand(1, 1, 4, 4), torch.tensor(matrix, dtype=torch.float64))
     with pytest.raises(ValueError, match="rotations must be a positive integer, but got 0"):
         Group(0, False)
