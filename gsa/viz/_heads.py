@@ -40,6 +40,7 @@ def draw_heads(layers: Mapping[str, tuple[Heads, Heads]]) -> Figure:
             axis.set_ylim(-reach, reach)
             axis.set_aspect("equal")
             axis.set_title(f"{name}, {when}", fontsize=9)
+            axis.set_xlabel("pixels from the one that asks", fontsize=8)
             axis.grid(alpha=0.3)
     return figure
 

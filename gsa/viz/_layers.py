@@ -23,6 +23,8 @@ _STYLES: dict[str, dict[str, Any]] = {
 def draw_layers(report: LayerReport, depth: int | None = None) -> Figure:
     """The worst error of every layer as a bar on a logarithmic axis: exact, broken and sampled elements apart.
 
+    A dotted line shows the tolerance.
+
     Args:
         report: of the forward or of the backward pass.
         depth: of the layers, as in `LayerReport.table`; the first broken one is drawn at any depth.

@@ -86,8 +86,11 @@ def test_encodings_have_a_row_for_each_pose_and_turn_with_it(float64):
 
 def test_errors_have_a_bar_before_and_after_for_each_element():
     errors = {"0°": {"error": 0.0, "exact": True}, "45°": {"error": 0.1, "exact": False}}
-    axis = viz.draw_errors(errors, errors).axes[0]
+    figure = viz.draw_errors(errors, errors)
+    axis = figure.axes[0]
     assert len(axis.patches) == 4
+    figure.canvas.draw()
+    assert not figure.legends[0].get_window_extent().overlaps(axis.get_window_extent())  # no bar is hidden
     assert [t.get_text() for t in axis.get_xticklabels()] == ["0°\nexact", "45°\nsampled"]
 
 
@@ -119,6 +122,7 @@ def test_heads_are_drawn_where_they_look():
     assert [tuple(patch.center) for patch in start.patches] == [tuple(offset) for offset in heads[0].tolist()]
     assert [tuple(patch.center) for patch in now.patches] == [tuple(offset) for offset in moved[0].tolist()]
     assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
+    assert "pixels" in start.get_xlabel()
     without_poses = (*heads[:2], heads[2][:, :0])
     assert not viz.draw_heads({"stem": (without_poses, without_poses)}).axes[0].lines
 
