@@ -27,9 +27,14 @@ def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: T
 
     Returns:
         A matplotlib figure.
+
+    Raises:
+        ValueError: a group with mirrors, which are no angles.
     """
     from matplotlib.figure import Figure
 
+    if turns.mirrored:
+        raise ValueError(f"turns must be a group of rotations, such as R24, but got {turns.name}")
     accuracy, right, wrong = [], [], []
     with torch.no_grad():
         for element in range(turns.order):

@@ -45,6 +45,11 @@ def test_angles_of_an_invariant_function_are_flat_and_of_another_are_not():
         assert list(accuracy.lines[0].get_xdata()) == [0, 90, 180, 270, 360]
 
 
+def test_mirrors_are_no_angles():
+    with pytest.raises(ValueError, match="a group of rotations, such as R24, but got R4M"):
+        viz.draw_angles(lambda x: x.flatten(1), torch.rand(1, 1, 3, 3), torch.tensor([0]), gsa.group("R4M"))
+
+
 def test_confusion_shows_counts_and_shares():
     figure = viz.draw_confusion(torch.tensor([[3, 1], [0, 0]]))
     assert [t.get_text() for t in figure.axes[0].texts] == ["3", "1"]
