@@ -24,7 +24,7 @@ class FourierEncoding(AdditiveEncoding):
             neighbourhood radius.
 
     Raises:
-        ValueError: a number of frequencies that is not positive.
+        ValueError: a number of frequencies that is not positive, or a negative bandwidth.
     """
 
     name = "fourier"
@@ -35,6 +35,8 @@ class FourierEncoding(AdditiveEncoding):
     ) -> None:
         super().__init__(group, head_dim, lifting)
         check_positive(frequencies=frequencies)
+        if not bandwidth >= 0:
+            raise ValueError(f"bandwidth must not be negative, but got {bandwidth}")
         self.bandwidth = bandwidth
         self.frequencies = nn.Parameter(torch.empty(frequencies, 2))
         self.mix = nn.Parameter(torch.empty(head_dim, 2 * frequencies))

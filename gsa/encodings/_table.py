@@ -32,12 +32,12 @@ class TableEncoding(AdditiveEncoding):
         if not self.group.is_on_grid:
             raise ValueError(
                 "a table encoding has entries on the pixel grid only, so its group must map the grid to itself "
-                f"(Z2, R2, R4, Z2M, R2M, R4M), but got {self.group.name}; use 'functional', 'fourier' or 'rotary'"
+                f"(Z2, R2, R4, Z2M, R2M, R4M), but got {self.group.name}; use 'functional', 'fourier' or 'quadratic'"
             )
         if neighbourhood.size is None:
             raise ValueError(
                 "a table encoding needs a finite neighbourhood (an odd number of pixels), but got None (global); "
-                "use 'functional', 'fourier' or 'rotary'"
+                "use 'functional', 'fourier' or 'quadratic'"
             )
         self.side = neighbourhood.size
         self.table = nn.Parameter(torch.empty(self.side, self.side, head_dim))

@@ -11,6 +11,7 @@ from gsa.encodings import (
     ConstantEncoding,
     Encoded,
     Encoding,
+    FourierEncoding,
     FunctionalEncoding,
     Neighbourhood,
     RotaryEncoding,
@@ -188,6 +189,8 @@ def test_arguments_out_of_range_are_refused():
         encoding("rotary", group, 5, Neighbourhood(3))
     with pytest.raises(ValueError, match="at least 3, but got 2"):
         FunctionalEncoding(group, 2)
+    with pytest.raises(ValueError, match="bandwidth must not be negative, but got -1"):
+        FourierEncoding(group, 6, bandwidth=-1)
     with pytest.raises(ValueError, match="encoding must be one of"):
         encoding("sinusoidal", group, 6, Neighbourhood(3))
     with pytest.raises(ValueError, match=r"\(R8, 6\), but was made for \(R4, 6\)"):
