@@ -84,7 +84,7 @@ class _Convolution(WithTables):
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
         filters = self.filters().flatten(2, 3).flatten(0, 1)
-        bias = None if self.bias is None else self.bias.repeat_interleave(self.group.order)
+        bias = None if self.bias is None else self.bias.repeat_interleave(self.group.order, 0)
         y = F.conv2d(x.flatten(1, -3), filters, bias, padding=self.padding, dilation=self.dilation)
         return y.unflatten(1, (self.out_channels, self.group.order))
 

@@ -23,7 +23,7 @@ def convolved(
     """
     features, crop = F.pad(features, (padding,) * 4) if padding else features, crop + padding
     poses = scores.shape[1]
-    biases = None if bias is None else bias.repeat_interleave(poses)
+    biases = None if bias is None else bias.repeat_interleave(poses, 0)
     rows, columns = (
         _alike(length, side, crop, stride) for length, side in zip(features.shape[-2:], scores.shape[-2:], strict=True)
     )
