@@ -1,6 +1,9 @@
 """The core needs little; what is missing for the rest is named with the extra that brings it."""
 
-__all__ = ["PACKAGE", "not_installed"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["PACKAGE", "brought_by", "not_installed"]
 
 PACKAGE = "gsa-nets"  # on the package index
 
@@ -8,3 +11,12 @@ PACKAGE = "gsa-nets"  # on the package index
 def not_installed(name: str | None, extra: str = "train") -> ModuleNotFoundError:
     """The error that names a missing package and the command that installs it."""
     return ModuleNotFoundError(f'{name} is not installed: pip install "{PACKAGE}[{extra}]"', name=name)
+
+
+@contextmanager
+def brought_by(extra: str) -> Iterator[None]:
+    """Around imports: what they miss is named with the extra that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise not_installed(error.name, extra) from error

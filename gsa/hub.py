@@ -6,14 +6,17 @@ import warnings
 from pathlib import Path
 from typing import Any, Self
 
-from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 from torch import Tensor, nn
 
+from gsa._extras import brought_by
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
 from gsa.groups import Group
 from gsa.models import Network, create_model, preset, read_weights
 from gsa.saved import PictureFormat, build, read
+
+with brought_by("hub"):
+    from huggingface_hub import PyTorchModelHubMixin, snapshot_download
 
 __all__ = ["HubNetwork"]
 

@@ -31,8 +31,9 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Others()
 
 
 def with_the_core_alone(code: str, folder: Path) -> subprocess.CompletedProcess:
-    """Run code where nothing can be imported that the extra `train` brings (filelock comes with torch)."""
-    names = [re.match(r"[\w.-]+", line)[0] for line in PROJECT["optional-dependencies"]["train"]]
+    """Run code where nothing can be imported that the extras `train` and `hub` bring (filelock comes with torch)."""
+    extras = PROJECT["optional-dependencies"]
+    names = [re.match(r"[\w.-]+", line)[0] for line in extras["train"] + extras["hub"]]
     missing = {MODULES.get(name, name.replace("-", "_")) for name in names}
     code = WITHOUT.format(missing=missing) + code
     return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
@@ -62,8 +63,19 @@ def test_layers_networks_weights_and_exports_need_the_core_alone(tmp_path):
     assert "rotmnist_gsa" in done.stdout and "rotmnist_vit" not in done.stdout
 
 
-@pytest.mark.parametrize("code", ["import gsa.runner", "import lightning"])  # the second is planted
-def test_what_trains_is_missing_and_said_to_be(tmp_path, code):
+@pytest.mark.parametrize(
+    ("code", "extra"),
+    [
+        ("import gsa.runner", "train"),
+        ("import gsa.training", "train"),
+        ("import gsa; gsa.data", "train"),
+        ("import gsa.report", "train"),
+        ("import gsa.hub", "hub"),
+        ("import lightning", None),  # planted
+    ],
+)
+def test_what_is_missing_is_named_with_the_extra_that_brings_it(tmp_path, code, extra):
     done = with_the_core_alone(code, tmp_path)
+    said = re.search(r'^ModuleNotFoundError: \w+ is not installed: pip install "gsa-nets\[(\w+)\]"$', done.stderr, re.M)
     assert done.returncode == 1 and "ModuleNotFoundError" in done.stderr
-    assert ('hydra is not installed: pip install "gsa-nets[train]"' in done.stderr) == (code == "import gsa.runner")
+    assert (said and said[1]) == extra

@@ -29,7 +29,7 @@ ARROWS = {
     "files": set(),
     "groups": {"_checks"},
     "ops": set(),
-    "data": {"files", "groups"},
+    "data": {"_extras", "files", "groups"},
     "encodings": {"_checks", "_tables", "groups"},
     "symmetry": {"_compiled", "groups", "encodings", "nn"},  # layers: its statements only, see below
     "nn": {"_checks", "_compiled", "_tables", "groups", "encodings", "ops"},
@@ -37,11 +37,11 @@ ARROWS = {
     "viz": {"groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "viz", "files"},
     "saved": {"_version", "_extras", "_nearest", "files", "models", "ops"},
-    "training": {"files", "saved"},  # networks and data are injected
+    "training": {"_extras", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
-    "hub": {"_version", "files", "groups", "models", "saved"},
+    "hub": {"_version", "_extras", "files", "groups", "models", "saved"},
     "cli": {
         "__init__",
         "_extras",

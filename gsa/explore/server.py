@@ -8,7 +8,7 @@ from functools import cache, cached_property, lru_cache
 from threading import Lock
 from typing import Any
 
-from gsa._extras import not_installed
+from gsa._extras import brought_by
 from gsa.explore._asking import asked, offered
 from gsa.explore._made import CHOICES, made
 from gsa.explore._page import filled, layers, policy
@@ -18,7 +18,7 @@ from gsa.groups import Group
 from gsa.saved import Saved
 from gsa.symmetry import LayerReport, measured_group
 
-try:
+with brought_by("explore"):
     import uvicorn
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -30,8 +30,6 @@ try:
 
     from gsa.explore._guard import Guard, body, refusal
     from gsa.files.pictures import read_picture
-except ModuleNotFoundError as error:
-    raise not_installed(error.name, "explore") from error
 
 __all__ = ["application", "serve"]
 

@@ -1,13 +1,16 @@
 """What is told of a run: report.json, a few lines of text, tables, pictures, and a dashboard."""
 
-from gsa.report._announcement import announcement
-from gsa.report._description import describe, peak_memory_mb, read_report, symmetry_of, write_report
-from gsa.report._gallery import GALLERY, draw_gallery
-from gsa.report._subject import Subject
-from gsa.report._tables import write_answers, write_parts
-from gsa.report._text import summary
-from gsa.report._wandb import WandbSections, show_on_wandb
-from gsa.report._workspace import dashboard
+from gsa._extras import brought_by
+
+with brought_by("train"):
+    from gsa.report._announcement import announcement
+    from gsa.report._description import describe, peak_memory_mb, read_report, symmetry_of, write_report
+    from gsa.report._gallery import GALLERY, draw_gallery
+    from gsa.report._subject import Subject
+    from gsa.report._tables import write_answers, write_parts
+    from gsa.report._text import summary
+    from gsa.report._wandb import WandbSections, show_on_wandb
+    from gsa.report._workspace import dashboard
 
 __all__ = [
     "GALLERY",

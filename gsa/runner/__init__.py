@@ -11,13 +11,11 @@ From Python:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gsa._extras import not_installed
+from gsa._extras import brought_by
 
-try:
+with brought_by("train"):
     from gsa.runner._entry import RefuseBadConfig, main, register
     from gsa.runner._schema import ConfigError, RunConfig
-except ModuleNotFoundError as error:
-    raise not_installed(error.name) from error
 
 if TYPE_CHECKING:
     from gsa.runner._build import Run, build, check
