@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from gsa.groups import Group
+from gsa.viz._numbers import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +41,8 @@ def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], gro
         axis.set_axis_off()
     for pose in range(group.order):
         axis = axes[pose]
-        axis.imshow(image.movedim(0, -1).squeeze(-1).numpy(force=True), cmap="gray", vmin=0, vmax=1)
-        axis.imshow(attention[pose].numpy(force=True), cmap="inferno", vmin=0, vmax=most, alpha=0.6, extent=window)
+        axis.imshow(numbers(image.movedim(0, -1).squeeze(-1)), cmap="gray", vmin=0, vmax=1)
+        axis.imshow(numbers(attention[pose]), cmap="inferno", vmin=0, vmax=most, alpha=0.6, extent=window)
         axis.plot(column, row, "c+", markersize=8)
         axis.set_xlim(-0.5, image.shape[-1] - 0.5)
         axis.set_ylim(image.shape[-2] - 0.5, -0.5)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gsa.viz._numbers import numbers
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -34,7 +36,7 @@ def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure
     side = max(4.5, _CELL * min(classes, _NAMED) + 1.5)
     figure = Figure(figsize=(side + 0.5, side), layout="constrained")
     axis = figure.subplots()
-    image = axis.imshow(shares.numpy(force=True), cmap="Blues", vmin=0, vmax=1)
+    image = axis.imshow(numbers(shares), cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, label="share of the true class")
     if classes <= _NAMED:
         for true, predicted in torch.cartesian_prod(torch.arange(classes), torch.arange(classes)).tolist():

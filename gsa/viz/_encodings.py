@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gsa.groups import Group
 from gsa.viz._labels import in_lines
+from gsa.viz._numbers import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
         limit = spatial[..., channel].abs().max().item()
         for pose in range(group.order):
             axis = axes[pose, column]
-            values = spatial[pose, ..., channel].numpy(force=True)
+            values = numbers(spatial[pose, ..., channel])
             axis.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit)
             axis.set_xticks([])
             axis.set_yticks([])

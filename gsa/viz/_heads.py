@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from gsa.viz._numbers import numbers
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -49,7 +51,7 @@ def _draw(axis: Axes, heads: Heads) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Circle
 
-    offsets, sharpness, directions = (tensor.numpy(force=True) for tensor in heads)
+    offsets, sharpness, directions = (numbers(tensor) for tensor in heads)
     for head, (x, y) in enumerate(offsets):
         colour = colormaps["hsv"](head / len(offsets))
         radius = sharpness[head] ** -0.5

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from gsa.viz._numbers import numbers
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -33,6 +35,6 @@ def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
     for axis in axes:
         axis.set_axis_off()
     for axis, picture, caption in zip(axes, pictures, captions, strict=False):
-        axis.imshow(picture.movedim(0, -1).squeeze(-1).clamp(0, 1).numpy(force=True), cmap="gray", vmin=0, vmax=1)
+        axis.imshow(numbers(picture.movedim(0, -1).squeeze(-1).clamp(0, 1)), cmap="gray", vmin=0, vmax=1)
         axis.set_title(caption, fontsize=8)
     return figure

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gsa.groups import Group
 from gsa.viz._labels import in_lines
+from gsa.viz._numbers import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,10 +48,9 @@ def draw_orbit(
     with torch.no_grad():
         elements = range(0, group.order, -(-group.order // _MOST))
         orbit = {g: group.act(image[None], g) for g in elements}
-        maps = {g: features(moved)[0, channel].numpy(force=True) for g, moved in orbit.items()}
+        maps = {g: numbers(features(moved)[0, channel]) for g, moved in orbit.items()}
         logits = {
-            name: {g: network(moved)[0].numpy(force=True) for g, moved in orbit.items()}
-            for name, network in networks.items()
+            name: {g: numbers(network(moved)[0]) for g, moved in orbit.items()} for name, network in networks.items()
         }
     count = len(maps[0])
     poses = range(0, count, -(-count // _MOST))
@@ -60,7 +60,7 @@ def draw_orbit(
 
     limit = max(abs(m).max() for m in maps.values())
     for column, g in enumerate(elements):
-        axes[0, column].imshow(orbit[g][0].movedim(0, -1).squeeze(-1).numpy(force=True), cmap="gray")
+        axes[0, column].imshow(numbers(orbit[g][0].movedim(0, -1).squeeze(-1)), cmap="gray")
         axes[0, column].set_title(group.describe(g), fontsize=9)
         for row, pose in enumerate(poses, start=1):
             axes[row, column].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)

@@ -8,7 +8,7 @@ import torch
 from gsa import viz
 from gsa.data import DigitsDataModule
 from gsa.nn import GroupSelfAttention, LiftingSelfAttention
-from gsa.report._gallery import _LARGEST_MAP, bytes_of_maps, directions, draw_gallery, short_label
+from gsa.report._gallery import _LARGEST_MAP, GALLERY, bytes_of_maps, directions, draw_gallery, short_label
 from gsa.runner import train
 
 OF_THE_GROUP = ("report=true", "model=digits_r4_sa", "trainer.max_epochs=1")
@@ -25,6 +25,12 @@ def test_a_picture_that_cannot_be_drawn_is_left_out(small, tmp_path, monkeypatch
     assert "orbit" not in drawn and {"learning", "attention", "confusion"} <= drawn
     assert (tmp_path / "run" / "report.json").exists() and objects["report"]["epochs"] == 1
     assert "orbit.png could not be drawn: planted" in caplog.text
+
+
+def test_a_network_of_half_precision_is_drawn(small, tmp_path):
+    placed = ("model=digits_gsa", "model.positional_heads=1", "model.head_dim=6")
+    train(small("report=true", *placed, "trainer.max_epochs=1", "trainer.precision=bf16-true"))
+    assert {file.stem for file in (tmp_path / "run").glob("*.png")} == set(GALLERY)
 
 
 @pytest.mark.parametrize("name, label", [
