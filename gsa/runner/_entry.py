@@ -27,6 +27,7 @@ from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._libraries import settle
 from gsa.runner._nodes import store_presets, with_network
+from gsa.runner._quiet import quiet
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import wandb_is_out_of_reach
@@ -104,7 +105,7 @@ class RefuseBadConfig(Callback):
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
             from gsa.runner._resume import finished_report
 
-            with held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
+            with quiet(), held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
                 if finished_report(config) is None:
                     _built[str(self.folder)] = build(config)
             refuse_unwritable_folder(self.folder)

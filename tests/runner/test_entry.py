@@ -41,9 +41,10 @@ def command(tmp_path, *overrides):
 
 
 def test_a_run_is_built_once_and_announced(tmp_path):
-    """With a seed that is drawn."""
-    done = command(tmp_path, "seed=null")
+    """With a seed that is drawn, and a precision of which Lightning warns while it is built."""
+    done = command(tmp_path, "seed=null", "trainer.precision=16-mixed")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("warning: You passed `Trainer(accelerator='cpu', precision='16-mixed')`")
     assert done.stdout.rstrip().endswith("made 1")
     before, _, _ = done.stdout.partition("Epoch 1")
     announced = before.strip().splitlines()
