@@ -2,6 +2,7 @@
 
 import logging
 import tomllib
+from ctypes import Structure
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import torch
 from gsa import ops
 from gsa.ops import _registry
 from gsa.ops.impl import native
-from gsa.ops.impl.native import _library
+from gsa.ops.impl.native import _kernels, _library
+from gsa.ops.impl.native._kernels import _Arguments
 from tests.ops.cases import CASES, tensors
 from tests.ops.test_backends import largest_error, run
 
@@ -130,6 +132,20 @@ def test_without_a_build_tiled_serves_and_says_so_once(monkeypatch, caplog):
     assert "native would be faster, but it was not built: install a C++ compiler" in messages[0]
     assert caplog.records[0].levelname == "WARNING"
     with pytest.raises(ValueError, match="install a C\\+\\+ compiler"):
+        ops.attend(*five, window, form=form, backend="native")
+
+
+@built
+@pytest.mark.parametrize("says_its_size", [True, False])
+def test_a_build_of_other_sources_does_not_serve(monkeypatch, says_its_size):
+    """Planted: one whose arguments lack a field, and one from before builds said how many they take."""
+    if says_its_size:
+        monkeypatch.setattr(_kernels, "_Arguments", type("_", (Structure,), {"_fields_": _Arguments._fields_[:-1]}))
+    else:
+        monkeypatch.setattr(_library, "_build", object())
+    assert "native would be faster, but it was built from other sources" in ops.explain()
+    five, window, form = tensors("regular", "square")
+    with pytest.raises(ValueError, match="install gsa again"):
         ops.attend(*five, window, form=form, backend="native")
 
 

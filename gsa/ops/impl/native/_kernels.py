@@ -37,6 +37,8 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
         return "it runs on the CPU only"
     if not _library.is_built():
         return "it was not built: install a C++ compiler (g++ or clang++) and gsa again"
+    if _library.call_size() != ctypes.sizeof(_Arguments):  # it would read what is not there
+        return "it was built from other sources than these: install gsa again"
     return None
 
 

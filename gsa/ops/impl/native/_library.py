@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["is_built", "kernel", "parallel"]
+__all__ = ["call_size", "is_built", "kernel", "parallel"]
 
 # The same source, built for these vector widths: what torch says of this CPU → the builds it can run, best first.
 _BUILDS = {"AVX512": ("avx512", "avx2", "portable"), "AVX2": ("avx2", "portable")}
@@ -38,6 +38,12 @@ parallel = _team()
 def is_built() -> bool:
     """Whether the installation found a C++ compiler."""
     return _build is not None
+
+
+def call_size() -> int | None:
+    """Bytes of the arguments that the build takes; None from one that does not say."""
+    size = getattr(_build, "gsa_call_size", None)
+    return size and size()
 
 
 def kernel(direction: str, dtype: torch.dtype) -> Callable:

@@ -34,6 +34,9 @@ bool with_poses(const Call& call, F&& f) {
 
 extern "C" {
 
+// By which _kernels.py knows a build of other sources.
+Index gsa_call_size() { return sizeof(Call); }
+
 // 0: done; 1: out of memory.
 int gsa_forward_float(const Call* call) {
     return with_poses(*call, [&](auto n) { return forward<Worker<float, n>>(*call); }) ? 0 : 1;
