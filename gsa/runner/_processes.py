@@ -132,10 +132,13 @@ def _reason(failure: ProcessFailure) -> str:
 
 
 def _explain(failures: dict[int, ProcessFailure], folder: Path) -> str:
-    """The error of the rank that failed first, and why others did then, a line each."""
+    """The error of the rank that failed first, and why others did then, a line each.
+
+    One that wrote nothing was killed, and is first whenever that was noticed: others fail when they have lost it.
+    """
 
     def moment(failure: ProcessFailure) -> float:
-        return Path(failure.error_file).stat().st_mtime if _error(failure) else failure.timestamp
+        return Path(failure.error_file).stat().st_mtime if _error(failure) else 0
 
     (rank, first), *others = sorted(failures.items(), key=lambda item: moment(item[1]))
     lines = [f"rank {rank} has failed: {_reason(first)}"]
