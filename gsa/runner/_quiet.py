@@ -28,8 +28,11 @@ def quiet() -> Iterator[None]:
     logs = [logging.getLogger(f"lightning.pytorch.{name}") for name in ("utilities.rank_zero", "accelerators.cuda")]
     for log in logs:
         log.addFilter(tips)
-    own = logging.getLogger("lightning.pytorch")
-    handlers, own.handlers = own.handlers, [] if logging.getLogger().handlers else own.handlers  # Hydra's print it, too
+    printing = [logging.getLogger(name) for name in ("lightning", "lightning.pytorch")]
+    handlers = [own.handlers for own in printing]
+    if logging.getLogger().handlers:  # Hydra's print it, too
+        for own in printing:
+            own.handlers = []
     shown, warnings.formatwarning = warnings.formatwarning, _in_a_line
     try:
         with warnings.catch_warnings():
@@ -39,7 +42,8 @@ def quiet() -> Iterator[None]:
     finally:
         for log in logs:
             log.removeFilter(tips)
-        own.handlers = handlers
+        for own, before in zip(printing, handlers, strict=True):
+            own.handlers = before
         warnings.formatwarning = shown
 
 

@@ -1,5 +1,6 @@
 """What a run says of warnings."""
 
+import logging
 import sys
 import warnings
 
@@ -31,3 +32,14 @@ def test_of_large_pictures_our_own_limit_is_told_alone(shown):
         with quiet() if inside else warnings.catch_warnings():
             Image._decompression_bomb_check((9_500, 9_500))
         assert bool(shown()) is not inside
+
+
+def test_what_lightning_logs_is_said_once(monkeypatch, capsys):
+    """Hydra's handler prints it, and Lightning's own, of which two loggers may have one."""
+    for name in ("", "lightning", "lightning.pytorch"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [logging.StreamHandler()])
+    monkeypatch.setattr(logging.getLogger("lightning.pytorch"), "propagate", True)
+    for inside in (True, False):
+        with quiet() if inside else warnings.catch_warnings():
+            logging.getLogger("lightning.pytorch.utilities.rank_zero").warning("restored")
+        assert capsys.readouterr().err.count("restored") == (1 if inside else 3)
