@@ -29,8 +29,8 @@ def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfi
     """Fill in what the configuration leaves open.
 
     The name has the network and the seed; the group is one for all seeds of an experiment, in whatever folder; the job
-    type says whether it trains; tags are the data, the group H, and those of the configuration; a run that is resumed
-    goes on under its id.
+    type says whether it trains; tags are the data, the group H, and those of the configuration and of WANDB_TAGS; a run
+    that is resumed goes on under its id.
 
     Args:
         node: of a logger; others than wandb's are returned as they are.
@@ -44,11 +44,12 @@ def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfi
     plain: Any = OmegaConf.to_container(config, resolve=True)
     experiment = {key: value for key, value in flat(plain).items() if not is_below(key, _NOT_OF_THE_EXPERIMENT)}
     digest = hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()[:6]
+    tags = [*config.get("tags", []), *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     found = {
         "name": f"{model}-seed{config.seed}",
         "group": f"{model}-{digest}",
         "job_type": "train" if config.train else "test",
-        "tags": [data, str(config.model.get("group", "none")), *config.get("tags", [])],
+        "tags": [data, str(config.model.get("group", "none")), *tags],
     }
     for key, value in found.items():
         if not node.get(key):
@@ -81,8 +82,8 @@ def _loggers_of_before(file: Path) -> dict[str, Any]:
 
 def wandb_is_out_of_reach() -> bool:
     """Whether nobody is logged in, or the server does not answer."""
-    if os.environ.get("WANDB_MODE", "online") != "online":
-        return True
+    if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
+        return mode != "disabled"  # in which wandb reaches for nothing, and writes nothing
     import wandb
 
     settings = wandb.setup().settings

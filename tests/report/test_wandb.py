@@ -151,6 +151,19 @@ def test_seeds_share_a_group_and_other_experiments_do_not(small, monkeypatch):
     assert settings(small, "logger.wandb.offline=false").offline is False
 
 
+def test_what_the_environment_says_of_a_run_holds(small, monkeypatch):
+    """As for wandb itself; an agent that leads a sweep names each run so."""
+    said = {"PROJECT": "mine", "NAME": "first", "RUN_GROUP": "seeds", "RUN_ID": "abc", "TAGS": "x,y"}
+    for name, value in said.items():
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    node = settings(small, "tags=[z]")
+    assert (node.project, node.name, node.group, node.id) == ("mine", "first", "seeds", "abc")
+    assert list(node.tags[2:]) == ["z", "x", "y"]
+    assert not node.offline and "mode" not in node  # wandb reads that it is disabled
+    assert settings(small, "logger.wandb.project=other").project == "other"
+
+
 def test_other_loggers_are_left_alone():
     node = OmegaConf.create({"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": "."})
     assert complete_wandb(node, OmegaConf.create({}), "") == node
