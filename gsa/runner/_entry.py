@@ -123,6 +123,13 @@ class RefuseBadConfig(Callback):
         except ConfigError as error:
             _refuse(str(error))
 
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Of the failures in a sweep, Hydra tells the first alone, after all jobs; refusals have been logged."""
+        error, is_sweep = job_return._return_value, config.hydra.mode is RunMode.MULTIRUN
+        if is_sweep and job_return.status is JobStatus.FAILED and type(error) is not ConfigError:
+            kind = "" if isinstance(error, _Failed | Busy) else f"{type(error).__name__}: "
+            print(f"this job has failed: {kind}{one_line(error)}", file=sys.stderr)
+
     def on_run_end(  # type: ignore[override]  # Hydra gives it by name
         self, config: DictConfig, job_return: JobReturn, **kwargs: Any
     ) -> None:

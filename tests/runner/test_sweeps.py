@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 import yaml
 from hydra import compose, initialize_config_module
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 import gsa
 from gsa import runner
 from gsa.report import read_report, write_report
-from gsa.runner import check, train
+from gsa.runner import ConfigError, RefuseBadConfig, check, train
+from gsa.runner._folder import Busy
 from gsa.runner._sweep_table import sweep_table
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -56,6 +59,18 @@ def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_pa
         "model.neighbourhood": "4", "parameters": "", "val_accuracy": "", "folder": str(tmp_path / "1")
     }  # fmt: skip
     assert done.stdout.count(str(tmp_path / "jobs.csv")) == 1 and "`Trainer.fit` stopped" not in done.stdout
+
+
+def test_a_job_that_fails_says_so_at_once(capsys):
+    """At the end of a sweep, Hydra tells of the first one alone; of a refused one, its log has told."""
+    told = RefuseBadConfig().on_job_end
+    config = OmegaConf.create({"hydra": {"mode": RunMode.MULTIRUN}})
+    for error in (RuntimeError("no room\nfor two lines"), ConfigError("refused"), Busy("at work")):
+        told(config, JobReturn(_return_value=error, status=JobStatus.FAILED))
+    assert capsys.readouterr().err == "this job has failed: RuntimeError: no room\nthis job has failed: at work\n"
+    told(OmegaConf.create({"hydra": {"mode": RunMode.RUN}}), JobReturn(_return_value=error, status=JobStatus.FAILED))
+    told(config, JobReturn(_return_value=0.5, status=JobStatus.COMPLETED))
+    assert not capsys.readouterr().err
 
 
 def test_a_table_of_damaged_jobs_is_a_table(tmp_path):
