@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def register() -> None:
     """Make the networks and the resolvers of configs/ known to Hydra; before `hydra.compose`."""
     store_presets()
     OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
+    OmegaConf.register_new_resolver("gsa.output_dir", _output_dir, replace=True)
     OmegaConf.register_new_resolver("gsa.wandb_is_out_of_reach", wandb_is_out_of_reach, replace=True, use_cache=True)
 
 
@@ -95,11 +97,12 @@ class RefuseBadConfig(Callback):
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
-        moves = config.hydra.job.chdir
+        moves, words = config.hydra.job.chdir, config.hydra.overrides.task
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
             _refuse_moving(moves)
+            _refuse_two_folders(words)
             refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
@@ -116,6 +119,7 @@ class RefuseBadConfig(Callback):
         try:
             refuse_unwritable_folder(Path(config.hydra.sweep.dir))
             _refuse_moving(config.hydra.job.chdir)
+            _refuse_two_folders(config.hydra.overrides.task)
             _refuse_unnoted(config)
             _refuse_second_search(config)
             _refuse_one_checkpoint(config)
@@ -147,6 +151,15 @@ def _refuse_moving(moves: bool | None) -> None:
         raise ConfigError(
             "hydra.job.chdir must be false, because paths of data and modules are relative to where the command is "
             "given, but got true; a run writes into its own folder all the same"
+        )
+
+
+def _refuse_two_folders(words: Sequence[str]) -> None:
+    """One of Hydra's, with its notes and the log, and another, which all jobs of a sweep would share."""
+    if given := [word for word in words if word.lstrip("+").startswith("output_dir=")]:
+        raise ConfigError(
+            f"output_dir is Hydra's folder on the command line: set hydra.run.dir, or hydra.sweep.dir for a sweep, but "
+            f"got {given[0]}"
         )
 
 
@@ -266,6 +279,12 @@ def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:
         folder = Path(ckpt_path).absolute().parent
         return str(folder.parent if folder.name == "checkpoints" else folder)
     return new
+
+
+def _output_dir() -> str:
+    """The folder of a run or a job; of one that is only shown, as by --cfg job --resolve, what it would be."""
+    of = HydraConfig.get()
+    return of.run.dir if OmegaConf.is_missing(of.runtime, "output_dir") else of.runtime.output_dir
 
 
 def _refuse(message: str) -> None:

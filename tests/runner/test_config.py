@@ -248,6 +248,7 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
     ("trainer.max_time=00:00:01:00", "trainer.max_time is not in the configuration yet, but may be: write +trainer."),
     ("experiment=null", "Config group override must be a string or a list. Got NoneType (a group is left out by"),
     ("hydra.job.chdir=true", "hydra.job.chdir must be false, because paths of data and modules are relative to where"),
+    ("output_dir=here", "output_dir is Hydra's folder on the command line: set hydra.run.dir, or hydra.sweep.dir for"),
     ("+typo=1", "unknown key 'typo' (the nearest is"),
     ("seed=1.5", "refused: seed: Value '1.5' of type 'float' could not be converted to Integer\n"),
     ("model.neighborhood=7", "(the nearest is 'model.neighbourhood')"),
@@ -263,3 +264,9 @@ def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message
                           text=True, stdin=subprocess.DEVNULL)  # fmt: skip
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stdout + done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_configuration_is_shown_with_the_folder_that_would_be_its_own(tmp_path):
+    command = [sys.executable, str(ROOT / "train.py"), "--cfg", "job", "--resolve", "hydra.run.dir=here"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and "output_dir: here\n" in done.stdout and not list(tmp_path.iterdir()), done.stderr
