@@ -36,6 +36,7 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 __all__ = ["RefuseBadConfig", "main", "register"]
 
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
+_WITH_PATH = ("--config-dir", "-cd", "--config-path", "-cp", "--experimental-rerun")  # in which = may stand
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
 
@@ -54,7 +55,7 @@ def main() -> None:
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
-    sys.argv[1:] = with_network(sweep_first(sys.argv[1:]))
+    sys.argv[1:] = with_network(options_last(sys.argv[1:]))
     try:
         _main()
     except (HydraException, OmegaConfBaseException) as error:
@@ -81,9 +82,14 @@ def main() -> None:
         _tell_of_sweep()
 
 
-def sweep_first(words: list[str]) -> list[str]:
-    """Words of a command with -m in front, behind which alone Hydra takes words; the others as they stand."""
-    return sorted(words, key=lambda word: word not in ("-m", "--multirun"))
+def options_last(words: list[str]) -> list[str]:
+    """Words of a command, of which Hydra takes key=value and ~key in one place only, with those in front."""
+
+    def is_option(place: int) -> bool:
+        word, before = words[place], words[place - 1] if place else ""
+        return word[:1] == "-" or not ("=" in word or word[:1] == "~") or before in _WITH_PATH
+
+    return [words[place] for place in sorted(range(len(words)), key=is_option)]
 
 
 class _Failed(Exception):

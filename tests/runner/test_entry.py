@@ -11,7 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException
 
 import gsa
-from gsa.runner._entry import sweep_first
+from gsa.runner._entry import options_last
 from gsa.runner._explained import explained
 from gsa.runner._quoted import override
 
@@ -80,9 +80,12 @@ def test_dashes_before_a_key_are_told_of(tmp_path):
     assert done.stderr.endswith("values are given as key=value, without dashes, such as trainer.max_epochs=3\n")
 
 
-def test_a_sweep_may_be_asked_for_behind_other_words():
-    assert sweep_first(["b=2", "a=1", "-m", "seed=0,1"]) == ["-m", "b=2", "a=1", "seed=0,1"]
-    assert sweep_first(["b=2", "--cfg", "job"]) == ["b=2", "--cfg", "job"]
+def test_options_may_stand_among_other_words():
+    assert options_last(["b=2", "a=1", "-m", "seed=0,1"]) == ["b=2", "a=1", "seed=0,1", "-m"]
+    assert options_last(["b=2", "--cfg", "job"]) == ["b=2", "--cfg", "job"]
+    assert options_last(["--config-dir", "a=1", "~b", "--cfg=job", "c=2"]) == [
+        "~b", "c=2", "--config-dir", "a=1", "--cfg=job"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", ["/x/meine übersicht (neu)", "/x/übersicht", "/x/it's", "/x/a=b", "/x/a;b", "~/x"])
