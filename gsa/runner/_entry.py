@@ -36,6 +36,7 @@ from gsa.runner._wandb_settings import wandb_is_out_of_reach
 __all__ = ["RefuseBadConfig", "main", "register"]
 
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
+_SHOWING = ("--help", "-h", "--hydra-help", "--cfg", "-c", "--info", "-i", "--shell-completion", "-sc")
 _WITH_PATH = ("--config-dir", "-cd", "--config-path", "-cp", "--experimental-rerun")  # in which = may stand
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
@@ -56,6 +57,8 @@ def main() -> None:
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
     sys.argv[1:] = with_network(options_last(sys.argv[1:]))
+    if any(word.partition("=")[0] in _SHOWING for word in sys.argv[1:]):  # nobody reads on: --help | head
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         _main()
     except (HydraException, OmegaConfBaseException) as error:
@@ -67,7 +70,8 @@ def main() -> None:
         raise SystemExit(1) from None
     except ValueError as error:
         if _comes_from("hydra", error):
-            _refuse(f"{one_line(error)} (a group is left out by ~group, not by group=null)")
+            no_group = str(error).startswith("Config group override must be")
+            _refuse(one_line(error) + " (a group is left out by ~group, not by group=null)" * no_group)
         if not _comes_from("optuna", error):
             raise
         print(f"the search has failed, see the logs of its trials: {one_line(error)}", file=sys.stderr)

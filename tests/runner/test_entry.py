@@ -80,12 +80,25 @@ def test_dashes_before_a_key_are_told_of(tmp_path):
     assert done.stderr.endswith("values are given as key=value, without dashes, such as trainer.max_epochs=3\n")
 
 
+def test_of_groups_is_told_where_one_was_left_out(tmp_path):
+    done = command(tmp_path, "-m", "seed=0,1", "--cfg=job")
+    assert done.returncode == 2 and done.stderr.endswith("--info and --shell_completion can be specified\n")
+
+
 def test_options_may_stand_among_other_words():
     assert options_last(["b=2", "a=1", "-m", "seed=0,1"]) == ["b=2", "a=1", "seed=0,1", "-m"]
     assert options_last(["b=2", "--cfg", "job"]) == ["b=2", "--cfg", "job"]
     assert options_last(["--config-dir", "a=1", "~b", "--cfg=job", "c=2"]) == [
         "~b", "c=2", "--config-dir", "a=1", "--cfg=job"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shown", ["--help", "--info", "--cfg=job"])
+def test_what_is_shown_need_not_be_read_to_its_end(tmp_path, shown):
+    command = [sys.executable, str(ROOT / "train.py"), shown]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert not process.stderr.read()
 
 
 @pytest.mark.parametrize("value", ["/x/meine übersicht (neu)", "/x/übersicht", "/x/it's", "/x/a=b", "/x/a;b", "~/x"])
