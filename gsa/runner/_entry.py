@@ -108,11 +108,13 @@ class RefuseBadConfig(Callback):
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
         moves, words = config.hydra.job.chdir, config.hydra.overrides.task
+        searches = config.hydra.runtime.choices.get("search")
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
             _refuse_moving(moves)
             _refuse_two_folders(words)
+            _refuse_lone_search(searches)
             refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
@@ -171,6 +173,12 @@ def _refuse_two_folders(words: Sequence[str]) -> None:
             f"output_dir is Hydra's folder on the command line: set hydra.run.dir, or hydra.sweep.dir for a sweep, but "
             f"got {given[0]}"
         )
+
+
+def _refuse_lone_search(search: str | None) -> None:
+    """Hydra asks a sweeper in sweeps alone: there would be one run, with the values of no trial, and no test."""
+    if search is not None:
+        raise ConfigError(f"search={search} needs -m: without it there are no trials, only one run")
 
 
 def _refuse_unnoted(config: DictConfig) -> None:

@@ -136,8 +136,10 @@ def test_optuna_searches(tmp_path):
 
 
 def test_a_search_that_cannot_be_is_refused_or_ends_in_a_line(tmp_path):
-    """In the folder of another one, which drew other values; or all of whose trials are refused."""
+    """No sweep; in the folder of another one, which drew other values; or all of whose trials are refused."""
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    alone = subprocess.run([sys.executable, str(ROOT / "train.py"), "search=optuna"], capture_output=True, text=True)
+    assert alone.returncode == 2 and "search=optuna needs -m" in alone.stderr
     done = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=1", "model.neighbourhood=4")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("the search has failed, see the logs of its trials: ")
