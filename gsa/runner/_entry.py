@@ -6,7 +6,6 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._libraries import settle
 from gsa.runner._nodes import store_presets, with_network
+from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
@@ -107,14 +107,11 @@ class RefuseBadConfig(Callback):
         HydraConfig.instance().set_config(config)  # which the name of the folder asks for
         self.folder = Path(os.path.abspath(config.hydra.run.dir))  # as Hydra will call it
         self.missing = [place for place in (self.folder, *self.folder.parents) if not place.exists()]
-        moves, words = config.hydra.job.chdir, config.hydra.overrides.task
-        searches = config.hydra.runtime.choices.get("search")
+        of_hydra = config.hydra
         config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         config.output_dir = str(self.folder)
         try:
-            _refuse_moving(moves)
-            _refuse_two_folders(words)
-            _refuse_lone_search(searches)
+            refuse_bad_run(of_hydra)
             refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
@@ -130,11 +127,7 @@ class RefuseBadConfig(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
             refuse_unwritable_folder(Path(config.hydra.sweep.dir))
-            _refuse_moving(config.hydra.job.chdir)
-            _refuse_two_folders(config.hydra.overrides.task)
-            _refuse_unnoted(config)
-            _refuse_second_search(config)
-            _refuse_one_checkpoint(config)
+            refuse_bad_sweep(config)
             _sweeps.append(Path(config.hydra.sweep.dir))
         except ConfigError as error:
             _refuse(str(error))
@@ -158,63 +151,9 @@ class RefuseBadConfig(Callback):
             _refuse(str(job_return._return_value))  # before Hydra puts a line of its own in front
 
 
-def _refuse_moving(moves: bool | None) -> None:
-    if moves:
-        raise ConfigError(
-            "hydra.job.chdir must be false, because paths of data and modules are relative to where the command is "
-            "given, but got true; a run writes into its own folder all the same"
-        )
-
-
-def _refuse_two_folders(words: Sequence[str]) -> None:
-    """One of Hydra's, with its notes and the log, and another, which all jobs of a sweep would share."""
-    if given := [word for word in words if word.lstrip("+").startswith("output_dir=")]:
-        raise ConfigError(
-            f"output_dir is Hydra's folder on the command line: set hydra.run.dir, or hydra.sweep.dir for a sweep, but "
-            f"got {given[0]}"
-        )
-
-
-def _refuse_lone_search(search: str | None) -> None:
-    """Hydra asks a sweeper in sweeps alone: there would be one run, with the values of no trial, and no test."""
-    if search is not None:
-        raise ConfigError(f"search={search} needs -m: without it there are no trials, only one run")
-
-
-def _refuse_unnoted(config: DictConfig) -> None:
-    """The jobs of a sweep are told apart by what Hydra notes of them; processes that Lightning starts note nothing."""
-    if config.hydra.output_subdir is None and "LOCAL_RANK" not in os.environ:
-        raise ConfigError("a sweep needs hydra.output_subdir, from which its table is made, but got null")
-
-
-def _refuse_second_search(config: DictConfig) -> None:
-    """A search draws other values than the one before it, one that is stored too: jobs would be refused one by one."""
-    folder, sweeper = Path(config.hydra.sweep.dir), config.hydra.sweeper
-    is_search = str(sweeper.get("_target_", "")).endswith("OptunaSweeper")
-    draws_anew = OmegaConf.select(sweeper, "sampler.seed") is None
-    if is_search and draws_anew and config.ckpt_path == "auto" and _has_jobs(folder):
-        raise ConfigError(
-            f"ckpt_path=auto goes on with jobs, but a search draws other values than the one in {folder}: choose "
-            "another folder (hydra.sweep.dir); one with hydra.sweeper.sampler.seed draws the same again"
-        )
-
-
-def _refuse_one_checkpoint(config: DictConfig) -> None:
-    """Jobs that all went on from one file would end as the run that it is of, whatever they were to try."""
-    if config.train is True and config.ckpt_path not in (None, "auto"):
-        raise ConfigError(
-            "in a sweep every job goes on from a checkpoint of its own: expected ckpt_path=auto with the folder of the "
-            f"sweep (hydra.sweep.dir), but got {override('ckpt_path', Path(config.ckpt_path))}"
-        )
-
-
 def _comes_from(package: str, error: BaseException) -> bool:
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return f"{frame.f_globals['__name__']}.".startswith(f"{package}.")
-
-
-def _has_jobs(folder: Path) -> bool:
-    return any(folder.rglob(".hydra/overrides.yaml"))
 
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
@@ -264,7 +203,7 @@ def _way_on(last: Path) -> str:
 
 def _tell_of_sweep() -> None:
     """The table of the jobs, on the screen of the first process; nothing where none has begun."""
-    if _sweeps and _has_jobs(folder := _sweeps.pop()):
+    if _sweeps and has_jobs(folder := _sweeps.pop()):
         from gsa.runner._ranks import is_first_rank
         from gsa.runner._sweep_table import sweep_table
 
