@@ -21,8 +21,9 @@ def summary(report: dict) -> str:
         best = report.get("best_epoch")  # which older reports lack
         chosen = "" if best is None else f", weights of epoch {best + 1} of {report['epochs']}"
         lines.append(
-            f"training     {report['epochs']} epochs, {report['train_seconds']:.0f} s "
-            f"({report['seconds_per_epoch']:.1f} s an epoch), {report['peak_memory_mb']:.0f} MB at most{chosen}"
+            f"training     {report['epochs']} epoch{'s' if report['epochs'] > 1 else ''}, "
+            f"{report['train_seconds']:.0f} s ({report['seconds_per_epoch']:.1f} s an epoch), "
+            f"{report['peak_memory_mb']:.0f} MB at most{chosen}"
         )
     for part, name in (("val", "validation"), ("test", "test")):
         if report[f"{part}_accuracy"] is not None:

@@ -31,3 +31,7 @@ def test_of_many_pictures_and_of_validation_it_is_not():
 def test_the_chosen_epoch_is_counted_from_one():
     assert "9 MB at most, weights of epoch 3 of 12\n" in told(9, 10, best_epoch=2)
     assert "weights of" not in told(9, 10, best_epoch=None) and "weights of" not in told(9, 10)
+
+
+def test_one_epoch_is_one():
+    assert "training     1 epoch, 1 s" in told(9, 10, epochs=1) and "training     12 epochs, 1 s" in told(9, 10)
