@@ -6,7 +6,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from gsa.runner._messages import override
+from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 
 __all__ = ["has_jobs", "refuse_bad_run", "refuse_bad_sweep"]
