@@ -21,7 +21,7 @@ def summary(report: dict) -> str:
         best = report.get("best_epoch")  # which older reports lack
         chosen = "" if best is None else f", weights of epoch {best + 1} of {report['epochs']}"
         lines.append(
-            f"training     {report['epochs']} epoch{'s' if report['epochs'] > 1 else ''}, "
+            f"training     {report['epochs']} epoch{'s' if report['epochs'] != 1 else ''}, "
             f"{report['train_seconds']:.0f} s ({report['seconds_per_epoch']:.1f} s an epoch), "
             f"{report['peak_memory_mb']:.0f} MB at most{chosen}"
         )
