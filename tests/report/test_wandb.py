@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import wandb
 from omegaconf import OmegaConf
 
 import gsa
@@ -85,6 +86,7 @@ def test_the_page_is_logged_as_the_docs_say_and_as_it_is(tmp_path, monkeypatch):
     for name, value in (("WANDB_MODE", "offline"), ("WANDB_SILENT", "true")):
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
+    wandb.teardown()  # it keeps the settings that others have asked for in this process
     page = filled({"names": ["digits_gsa"]})
     Path("page.html").write_text(page, encoding="utf-8")
     (said,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.S)
