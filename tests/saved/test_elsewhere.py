@@ -17,6 +17,11 @@ NETWORKS = {
     "rotmnist_r4_sa": {"group": "R8", "form": "regular", "neighbourhood": 3, "channels": 8},
     "rotmnist_z2_sa": {"group": "Z2M", "neighbourhood": None, "channels": 8},  # all pixels
     "rotmnist_r4_cnn": {},
+    "cifar10_gsa": {
+        "blocks": (0, 0, 1),
+        "neighbourhoods": (5,),
+        "expansion": (1, 1, 2),
+    },  # heads of positions as matrices
 }
 QUICK = ["digits_gsa"]
 ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NETWORKS]
@@ -33,14 +38,14 @@ def exported(tmp_path, name, **formats):
     """An export of a network with weights at random, its pictures, three of them and their logits."""
     torch.manual_seed(0)
     network = gsa.create_model(name, **NETWORKS[name])
-    side = {"digits": 12, "rotmnist": 28}[gsa.models.preset(name).data]
-    pictures = {"data": "d", "in_channels": 1, "image_size": side, "num_classes": 10, "mean": [0.5], "std": [0.5],
-                "classes": list("0123456789")}  # fmt: skip
+    channels, side = {"digits": (1, 12), "rotmnist": (1, 28), "cifar10": (3, 32)}[gsa.models.preset(name).data]
+    pictures = {"data": "d", "in_channels": channels, "image_size": side, "num_classes": 10, "mean": [0.5] * channels,
+                "std": [0.5] * channels, "classes": list("0123456789")}  # fmt: skip
     write_export(
         tmp_path / "whole", {"model": {"name": name} | NETWORKS[name], "pictures": pictures}, network.state_dict()
     )
     *_, file = export(read(tmp_path / "whole"), tmp_path / "elsewhere", **formats)
-    images = torch.rand(3, 1, side, side)
+    images = torch.rand(3, channels, side, side)
     with torch.no_grad():
         return file, images, network.eval()(images)
 
