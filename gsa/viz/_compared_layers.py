@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gsa.symmetry import LayerReport
 
@@ -59,7 +59,7 @@ def draw_compared_layers(
     axis.grid(axis="x", alpha=0.3)
     axis.set_xlabel(f"relative error ({next(iter(reports.values())).symmetry.name}, exact elements)")
     axis.legend(loc="best")
-    return cast("Figure", axis.get_figure(root=True))
+    return axis.figure.figure  # the root, in every version of matplotlib
 
 
 def _shown(report: LayerReport, depth: int | None) -> dict[str, float]:
