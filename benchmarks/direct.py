@@ -23,6 +23,7 @@ def attend(
     *,
     form: str = "regular",
     dropout: float = 0.0,
+    crop: int = 0,
 ) -> Tensor:
     """Arguments and result of `gsa.ops.attend`."""
     height, width, head_dim = query.shape[3:]
@@ -34,7 +35,8 @@ def attend(
     scores = (content if form == "regular" else content[:, :, None]) + position.unsqueeze(-2)
     weights = F.dropout(scores.flatten(-2).softmax(-1), dropout).view_as(scores)
     poses = "p" if form == "regular" else "pq"
-    return torch.einsum(f"be{poses}yxmo,bemyxod->bepyxd", weights, _unfold(value, window))
+    out = torch.einsum(f"be{poses}yxmo,bemyxod->bepyxd", weights, _unfold(value, window))
+    return out[:, :, :, crop : height - crop, crop : width - crop]
 
 
 def _unfold(x: Tensor, window: Tensor) -> Tensor:

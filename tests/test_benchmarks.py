@@ -31,6 +31,9 @@ def test_the_direct_evaluation_equals_the_op(poses, map_):
     five, window, form = tensors(poses, map_)
     expected = gsa.ops.attend(*five, window, form=form)
     torch.testing.assert_close(direct.attend(*five, window, form=form), expected)
+    if map_ == "prime sides":
+        expected = gsa.ops.attend(*five, window, form=form, crop=2)
+        torch.testing.assert_close(direct.attend(*five, window, form=form, crop=2), expected)
 
 
 def test_everywhere_replaces_the_op_in_all_layers_and_puts_it_back(float64):

@@ -2,7 +2,6 @@
 
 import logging
 import tomllib
-from ctypes import Structure
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,9 @@ import torch
 from gsa import ops
 from gsa.ops import _registry
 from gsa.ops.impl import native
-from gsa.ops.impl.native import _kernels, _library
-from gsa.ops.impl.native._kernels import _Arguments
+from gsa.ops.impl.native import _library
+from gsa.ops.impl.native._kernels import _SIZE
+from gsa.ops.impl.native._library import _size
 from tests.ops.cases import CASES, tensors
 from tests.ops.test_backends import largest_error, run
 
@@ -136,13 +136,11 @@ def test_without_a_build_tiled_serves_and_says_so_once(monkeypatch, caplog):
 
 
 @built
-@pytest.mark.parametrize("says_its_size", [True, False])
-def test_a_build_of_other_sources_does_not_serve(monkeypatch, says_its_size):
+@pytest.mark.parametrize("size", [_SIZE - 8, _size(object())])
+def test_a_build_of_other_sources_does_not_serve(monkeypatch, size):
     """Planted: one whose arguments lack a field, and one from before builds said how many they take."""
-    if says_its_size:
-        monkeypatch.setattr(_kernels, "_Arguments", type("_", (Structure,), {"_fields_": _Arguments._fields_[:-1]}))
-    else:
-        monkeypatch.setattr(_library, "_build", object())
+    assert _library.call_size == _SIZE
+    monkeypatch.setattr(_library, "call_size", size)
     assert "native would be faster, but it was built from other sources" in ops.explain()
     five, window, form = tensors("regular", "square")
     with pytest.raises(ValueError, match="install gsa again"):

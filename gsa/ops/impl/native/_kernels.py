@@ -31,13 +31,16 @@ class _Arguments(ctypes.Structure):
     ]
 
 
+_SIZE = ctypes.sizeof(_Arguments)
+
+
 def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
     """Why the kernels cannot serve; None where they can."""
     if device.type != "cpu":
         return "it runs on the CPU only"
     if not _library.is_built():
         return "it was not built: install a C++ compiler (g++ or clang++) and gsa again"
-    if _library.call_size() != ctypes.sizeof(_Arguments):  # it would read what is not there
+    if _library.call_size != _SIZE:  # it would read what is not there
         return "it was built from other sources than these: install gsa again"
     return None
 

@@ -31,19 +31,20 @@ def _team() -> int | None:
         return None
 
 
+def _size(build: ctypes.CDLL | None) -> int | None:
+    """Bytes of the arguments that a build takes; None from one that does not say."""
+    size = getattr(build, "gsa_call_size", None)
+    return None if size is None else size()
+
+
 _build = _load(torch.backends.cpu.get_cpu_capability())
+call_size = _size(_build)
 parallel = _team()
 
 
 def is_built() -> bool:
     """Whether the installation found a C++ compiler."""
     return _build is not None
-
-
-def call_size() -> int | None:
-    """Bytes of the arguments that the build takes; None from one that does not say."""
-    size = getattr(_build, "gsa_call_size", None)
-    return size and size()
 
 
 def kernel(direction: str, dtype: torch.dtype) -> Callable:
