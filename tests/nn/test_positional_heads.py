@@ -197,7 +197,7 @@ def test_tensors_that_do_not_fit_are_refused(change, message):
 
 @pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8", "R8M"])
 @pytest.mark.parametrize("heads, positional", [(9, 9), (6, 4)])
-def test_poses_and_translations(computed, group, heads, positional):
+def test_poses_and_translations(group, heads, positional):
     for form in ("lifting", "regular"):
         made = layer(form, heads, positional, group, neighbourhood=3)
         if group != "Z2":
