@@ -30,7 +30,7 @@ class Backend:
         summary: one line for `explain`.
         installed: whether this installation has it at all.
         stores_scores: whether its memory grows with all score maps.
-        crops: whether it computes no more than is asked of a call with `crop`; elsewhere the border is cut off.
+        crops: whether it knows the `crop` of a call; from what others return the border is cut off.
     """
 
     forward: Callable[[Call], Tensor]
