@@ -71,6 +71,7 @@ def test_layers_networks_weights_and_exports_need_the_core_alone(tmp_path):
         ("import gsa; gsa.data", "train"),
         ("import gsa.report", "train"),
         ("import gsa.hub", "hub"),
+        ("import gsa; gsa.viz.draw_learning([])", "train"),
         ("import lightning", None),  # planted
     ],
 )

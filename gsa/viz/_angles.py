@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gsa.groups import Group
+from gsa.viz._figure import empty_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +32,6 @@ def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: T
     Raises:
         ValueError: a group with mirrors, which are no angles.
     """
-    from matplotlib.figure import Figure
-
     if turns.mirrored:
         raise ValueError(f"turns must be a group of rotations, such as R24, but got {turns.name}")
     accuracy, right, wrong = [], [], []
@@ -45,7 +44,7 @@ def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: T
             wrong.append(others.amax(1).mean().item())
 
     degrees = [360 * element / turns.order for element in range(turns.order + 1)]
-    figure = Figure(figsize=(8, 3), layout="constrained")
+    figure = empty_figure(8, 3)
     left, second = figure.subplots(1, 2)
     left.plot(degrees, [*accuracy, accuracy[0]], marker=".")
     left.set_ylim(0, 1.02)

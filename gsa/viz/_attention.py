@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from gsa.groups import Group
-from gsa.viz._numbers import numbers
+from gsa.viz._figure import empty_figure, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,11 +27,10 @@ def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], gro
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
 
     columns = min(group.order, 8)
     rows = -(-group.order // columns)
-    figure = Figure(figsize=(1.6 * columns + 0.3, 1.8 * rows + 0.2), layout="constrained")
+    figure = empty_figure(1.6 * columns + 0.3, 1.8 * rows + 0.2)
     axes = figure.subplots(rows, columns, squeeze=False).flatten()
     reach_down, reach_right = (side / 2 for side in attention.shape[1:])
     row, column = pixel

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gsa.symmetry import LayerReport
+from gsa.viz._figure import empty_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +39,6 @@ def draw_compared_layers(
     Raises:
         ValueError: no report, or more than four.
     """
-    from matplotlib.figure import Figure
-
     if not 1 <= len(reports) <= len(_MARKS):
         raise ValueError(f"1 to {len(_MARKS)} reports can be told apart, but got {len(reports)}")
     shown = {name: _shown(report, depth) for name, report in reports.items()}
@@ -47,7 +46,7 @@ def draw_compared_layers(
     rows.sort(key=_WHOLE.__eq__)  # the last one everywhere
     if axis is None:
         wide = 4 + 0.07 * max(map(len, rows))
-        axis = Figure(figsize=(wide, 0.9 + 0.24 * len(rows)), layout="constrained").subplots()
+        axis = empty_figure(wide, 0.9 + 0.24 * len(rows)).subplots()
     for (name, layers), colour, mark in zip(shown.items(), _COLOURS, _MARKS, strict=False):
         places = [rows.index(layer) for layer in layers]
         axis.plot(list(layers.values()), places, color=colour, marker=mark, linewidth=1, label=name)

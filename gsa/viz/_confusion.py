@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gsa.viz._numbers import numbers
+from gsa.viz._figure import empty_figure, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,12 +29,10 @@ def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
-
     classes = len(counts)
     shares = counts / counts.sum(1, keepdim=True).clamp_min(1)
     side = max(4.5, _CELL * min(classes, _NAMED) + 1.5)
-    figure = Figure(figsize=(side + 0.5, side), layout="constrained")
+    figure = empty_figure(side + 0.5, side)
     axis = figure.subplots()
     image = axis.imshow(numbers(shares), cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, label="share of the true class")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from gsa.groups import Group
+from gsa.viz._figure import empty_figure, numbers
 from gsa.viz._labels import in_lines
-from gsa.viz._numbers import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,10 +27,9 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
 
     columns = min(channels, spatial.shape[-1])
-    figure = Figure(figsize=(1.3 * columns + 0.8, 1.3 * group.order + 0.4), layout="constrained")
+    figure = empty_figure(1.3 * columns + 0.8, 1.3 * group.order + 0.4)
     axes = figure.subplots(group.order, columns, squeeze=False)
     shown = [round(i * (spatial.shape[-1] - 1) / max(columns - 1, 1)) for i in range(columns)]
     for column, channel in enumerate(shown):

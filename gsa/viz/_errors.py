@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gsa.viz._figure import empty_figure
 from gsa.viz._labels import in_lines
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ def draw_errors(before: dict[str, dict], after: dict[str, dict]) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(max(4.0, 0.72 * len(after) + 1.2), 3), layout="constrained")
+    figure = empty_figure(max(4.0, 0.72 * len(after) + 1.2), 3)
     axis = figure.subplots()
     floor, most = 1e-9, 4.0  # the identity has no error at all, which a logarithm cannot show
     for offset, errors, label, color in ((-0.2, before, "before training", "C7"), (0.2, after, "after", "C0")):

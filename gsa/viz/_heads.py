@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from gsa.viz._numbers import numbers
+from gsa.viz._figure import empty_figure, numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,9 +30,7 @@ def draw_heads(layers: Mapping[str, tuple[Heads, Heads]]) -> Figure:
     Returns:
         A matplotlib figure, one row a layer.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.2 * len(layers)), layout="constrained")
+    figure = empty_figure(6.4, 3.2 * len(layers))
     axes = figure.subplots(len(layers), 2, squeeze=False)
     for row, (name, both) in zip(axes, layers.items(), strict=True):
         reach = max(heads[0].abs().max().item() for heads in both) + 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gsa.viz._figure import empty_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -32,15 +34,11 @@ def draw_layers(report: LayerReport, depth: int | None = None) -> Figure:
     Returns:
         A matplotlib figure; layers are read from the top down. What is not a number reaches the end of the axis.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-
-    kinds: set[str] = set()
     first = report.first_broken[0] if report.first_broken else None
     deep = report.shown(depth)
     layers = [name for name in report.errors if name in deep or name == first]
-    figure = Figure(figsize=(7, 0.24 * len(layers) + 1.4), layout="constrained")
-    axis = figure.subplots()
+    figure = empty_figure(7, 0.24 * len(layers) + 1.4)
+    axis, bars = figure.subplots(), {}
     for row, layer in enumerate(layers):
         errors = report.errors[layer]
         exact = [error for g, error in errors.items() if g in report.symmetry.exact]
@@ -49,9 +47,10 @@ def draw_layers(report: LayerReport, depth: int | None = None) -> Figure:
             if values:
                 worst = max(error if math.isfinite(error) else _MOST for error in values)
                 kind = "broken" if kind == "exact" and not all(e <= report.tolerance for e in values) else kind
-                kinds.add(kind)
                 thick = 0.8 if kind == "sampled" else 0.5
-                axis.barh(row, max(worst, _LEAST) - _LEAST / 2, thick, left=_LEAST / 2, **_STYLES[kind])
+                bars[kind] = axis.barh(
+                    row, max(worst, _LEAST) - _LEAST / 2, thick, left=_LEAST / 2, label=kind, **_STYLES[kind]
+                )
     axis.axvline(report.tolerance, color="black", linewidth=0.8, linestyle=":")
     axis.set_xscale("log")
     axis.set_xlim(_LEAST / 2, _MOST)
@@ -59,6 +58,6 @@ def draw_layers(report: LayerReport, depth: int | None = None) -> Figure:
     axis.set_ylim(len(layers) - 0.5, -0.5)
     what = "gradients" if report.backward else "outputs"
     axis.set_xlabel(f"relative error of {what} under {report.symmetry.name}", fontsize=9)
-    handles = [Patch(**style, label=kind) for kind, style in _STYLES.items() if kind in kinds]
+    handles = [bars[kind] for kind in _STYLES if kind in bars]
     axis.legend(handles=handles, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
     return figure

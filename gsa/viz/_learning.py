@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gsa.viz._figure import empty_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -20,16 +22,13 @@ def draw_learning(rows: Sequence[dict[str, float]]) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    figure = Figure(figsize=(8, 3), layout="constrained")
+    figure = empty_figure(8, 3)
     for axis, metric in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
         for part, color in (("train", "C7"), ("val", "C0")):
             points = [(row["epoch"] + 1, row[f"{part}/{metric}"]) for row in rows if f"{part}/{metric}" in row]
             axis.plot(*zip(*points, strict=True) if points else ((), ()), color=color, marker=".", label=part)
         axis.set_xlabel("epoch")
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axis.locator_params("x", integer=True, min_n_ticks=1)
         axis.set_title(metric, fontsize=10)
         axis.grid(alpha=0.3)
     axis.legend()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from gsa.viz._numbers import numbers
+from gsa.viz._figure import empty_figure, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,10 +27,8 @@ def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
-
     rows = max(-(-len(pictures) // _COLUMNS), 1)
-    figure = Figure(figsize=(2.2 * _COLUMNS, 2.5 * rows), layout="constrained")
+    figure = empty_figure(2.2 * _COLUMNS, 2.5 * rows)
     axes = list(figure.subplots(rows, _COLUMNS, squeeze=False).flat)
     for axis in axes:
         axis.set_axis_off()

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from gsa.groups import Group
+from gsa.viz._figure import empty_figure, numbers
 from gsa.viz._labels import in_lines
-from gsa.viz._numbers import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,8 +43,6 @@ def draw_orbit(
     Returns:
         A matplotlib figure.
     """
-    from matplotlib.figure import Figure
-
     with torch.no_grad():
         elements = range(0, group.order, -(-group.order // _MOST))
         orbit = {g: group.act(image[None], g) for g in elements}
@@ -55,7 +53,7 @@ def draw_orbit(
     count = len(maps[0])
     poses = range(0, count, -(-count // _MOST))
     rows = 1 + len(poses) + len(networks)
-    figure = Figure(figsize=(1.5 * len(elements) + 1.2, 1.25 * rows + 0.4), layout="constrained")
+    figure = empty_figure(1.5 * len(elements) + 1.2, 1.25 * rows + 0.4)
     axes = figure.subplots(rows, len(elements), squeeze=False)
 
     limit = max(abs(m).max() for m in maps.values())

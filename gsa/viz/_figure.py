@@ -1,0 +1,31 @@
+"""An empty figure, and what is drawn on it: matplotlib is imported when one is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy
+from torch import Tensor
+
+from gsa._extras import brought_by
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["empty_figure", "numbers"]
+
+
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of so many inches that shows nowhere until it is shown or saved.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is not installed; with the command that does.
+    """
+    with brought_by("train"):
+        from matplotlib.figure import Figure
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def numbers(tensor: Tensor) -> numpy.ndarray:
+    """A tensor of any dtype and device in double precision, as matplotlib knows no half."""
+    return tensor.detach().cpu().double().numpy()
