@@ -34,8 +34,8 @@ class _Job:
 def sweep_table(folder: Path) -> str:
     """The jobs, at least one, whose folders are in that of a sweep: what was varied, parameters, accuracy, folder.
 
-    They are written as jobs.csv as well. Where the test part has not been looked at, the text ends with the command
-    that tests the best job.
+    They are written as jobs.csv as well; of jobs without any result, an earlier one is left as it is. Where the test
+    part has not been looked at, the text ends with the command that tests the best job.
 
     Raises:
         OSError: the folder cannot be written.
@@ -45,13 +45,17 @@ def sweep_table(folder: Path) -> str:
     keys = list(dict.fromkeys(word.partition("=")[0] for job in jobs for word in job.words if word not in shared))
     header = [*keys, "parameters", "val_accuracy", "folder"]
     rows = [_row(job, keys) for job in jobs]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    write_whole(folder / "jobs.csv", text.getvalue().encode(errors="backslashreplace"))
+    file = folder / "jobs.csv"
+    is_news = any(job.report for job in jobs) or not file.exists()
+    if is_news:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([header, *rows])
+        write_whole(file, text.getvalue().encode(errors="backslashreplace"))
     lines = [header, *([printable(cell) or _MISSING for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     told = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-    return "\n".join(["", *told, f"{folder / 'jobs.csv'} has this table", *_how_to_test(jobs[0])])
+    where = f"{file} has {'this table' if is_news else 'an earlier table, which is kept'}"
+    return "\n".join(["", *told, where, *_how_to_test(jobs[0])])
 
 
 def _read(overrides: Path) -> _Job:

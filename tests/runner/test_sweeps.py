@@ -85,7 +85,7 @@ def test_a_table_of_damaged_jobs_is_a_table(tmp_path):
 
 
 def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):
-    """Hydra notes the words of a job before it is refused in the folder of another one."""
+    """Hydra notes the words of a job before it is refused in the folder of another one; a table of none is no news."""
     train(small("trainer.max_epochs=1", "seed=null", folder="0"))
     drawn, noted = read_report(tmp_path / "0")["seed"], tmp_path / "0" / ".hydra"
     noted.mkdir()
@@ -94,8 +94,12 @@ def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):
         config.output_dir = "${hydra:runtime.output_dir}"
         OmegaConf.save(config, noted / "config.yaml")
         (noted / "overrides.yaml").write_text(f"- {words}")
-        sweep_table(tmp_path)
+        text = sweep_table(tmp_path)
         assert bool(table(tmp_path)[0]["val_accuracy"]) == (words != "seed=3")
+    finished = table(tmp_path)
+    (noted / "config.yaml").write_text((noted / "config.yaml").read_text().replace("seed: null", "seed: 3"))
+    assert "has an earlier table, which is kept" in sweep_table(tmp_path) and "has this table" in text
+    assert table(tmp_path) == finished
 
 
 def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
