@@ -29,7 +29,9 @@ def run(options: Namespace) -> int:
     if options.checkpoint:
         raise ValueError("--checkpoint is of the page that is served, but --save writes one; leave one of them out")
     refuse_unwritable("--save", options.save)
-    reports = _reports(_subjects(options))
+    known = _subjects(options)
+    print("computing all that the page shows: about half a minute", file=sys.stderr, flush=True)
+    reports = _reports(known)
     document = page(read("digits_gsa"), read("digits_gsa_z2"), reports=reports).encode()
     write_whole(options.save, document)
     print(f"{options.save} ({len(document) / 1e6:.1f} MB): open it in a browser; it needs no server and no network")
