@@ -31,7 +31,7 @@ from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
-from gsa.runner._wandb_settings import wandb_is_out_of_reach
+from gsa.runner._wandb_reach import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "main", "register"]
 

@@ -1,16 +1,11 @@
-"""What a run is called on wandb, and whether it can be reached."""
+"""What a run is called on wandb."""
 
 import hashlib
 import json
-import netrc
 import os
 from contextlib import suppress
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
-from urllib.request import urlopen
 from uuid import uuid4
 
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -20,7 +15,7 @@ from gsa.runner._config_file import read_config
 from gsa.runner._dotted import flat, is_below
 from gsa.runner._same_run import OF_THE_PLACE
 
-__all__ = ["complete_wandb", "keep_wandb_ids", "wandb_is_out_of_reach"]
+__all__ = ["complete_wandb", "keep_wandb_ids"]
 
 _NOT_OF_THE_EXPERIMENT = (*OF_THE_PLACE, "seed", "data.seed", "callbacks", "train", "test")
 
@@ -78,30 +73,3 @@ def _loggers_of_before(file: Path) -> dict[str, Any]:
         found: Any = OmegaConf.to_container(read_config(file), resolve=False)
         return found.get("logger") or {}
     return {}
-
-
-def wandb_is_out_of_reach() -> bool:
-    """Whether nobody is logged in, or the server does not answer."""
-    if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
-        return mode != "disabled"  # in which wandb reaches for nothing, and writes nothing
-    import wandb
-
-    settings = wandb.setup().settings
-    server = urlsplit(settings.base_url).hostname
-    if not (os.environ.get("WANDB_API_KEY") or settings.api_key or _has_password(server)):
-        return True
-    try:
-        urlopen(settings.base_url, timeout=5).close()
-    except HTTPError:  # an answer, too
-        return False
-    except (OSError, HTTPException):
-        return True
-    return False
-
-
-def _has_password(host: str) -> bool:
-    """Whether ~/.netrc, where `wandb login` writes, knows the host."""
-    try:
-        return netrc.netrc(os.environ.get("NETRC")).authenticators(host) is not None
-    except (OSError, netrc.NetrcParseError):
-        return False
