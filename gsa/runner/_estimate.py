@@ -9,11 +9,10 @@ import torch
 import torch.nn.functional as F
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from gsa.report import peak_memory_mb
 from gsa.runner._build import Run
-from gsa.training import check_recordable
+from gsa.training import AveragedWeights, check_recordable
 from gsa.training.adapter import is_alone
 
 __all__ = ["Estimate", "estimated"]
@@ -104,7 +103,7 @@ def _of_run(run: Run, of_step: float, of_picture: float) -> float:
 def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
     """Forward, backward, optimizer and averaging on noise."""
     optimizer, side = run.classifier.new_optimizer(network), run.data.image_size
-    average = None if run.config.ema is None else AveragedModel(network, avg_fn=get_ema_avg_fn(run.config.ema))
+    average = None if run.config.ema is None else copy.deepcopy(network)
     pictures = torch.rand(run.data.batch_size, run.data.in_channels, side, side).to(next(network.parameters()))
     labels = torch.randint(run.data.num_classes, (len(pictures),), device=pictures.device)
 
@@ -116,7 +115,7 @@ def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
         loss.backward()
         optimizer.step()
         if average is not None:
-            average.update_parameters(network)
+            AveragedWeights.move(average, network, run.config.ema)
 
     return step
 
