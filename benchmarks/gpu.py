@@ -186,12 +186,12 @@ def scale(name: str, batch: int, count: int, device: str, seconds: float) -> dic
     return row
 
 
-def list_kernels(folder: Folder, options: argparse.Namespace) -> None:
+def list_kernels(folder: Folder, options: argparse.Namespace, seconds: float = 2 * A_COUNT) -> None:
     """What the kernels need of a multiprocessor; why that is not known, where it is not."""
     try:
         from _occupancy import occupancy
 
-        with at_most(A_COUNT * 2):
+        with at_most(seconds):
             for row in occupancy(LISTED[:1] if options.quick else LISTED, options.device):
                 folder.add("kernel", row)
     except Exception as error:
@@ -243,15 +243,15 @@ def main(options: argparse.Namespace) -> int:
             break  # a third of the time
     counts = list(device_counts(options.device))
     scaled = [(name, count) for name in SCALED for count in counts] if len(counts) > 1 else []
+    kernels = min(2 * A_COUNT, options.minutes * 20)  # seconds: a third of the time at most
     for case in cases(options.quick, options.networks):
-        left = end - len(scaled) * A_COUNT - time.monotonic()
+        left = end - kernels - len(scaled) * A_COUNT - time.monotonic()
         if left < 5:
             print("the time is up")
             break
         folder.add("timed", measure(*case, options.device, min(left, PATIENCE)))
         print(_of_timed(folder.timed[-1]), flush=True)
-    if end - time.monotonic() > len(scaled) * A_COUNT:
-        list_kernels(folder, options)
+    list_kernels(folder, options, kernels)
     for name, count in scaled:
         seconds = max(end - time.monotonic(), A_COUNT)
         folder.add("scaled", scale(name, 2 if options.quick else 64, count, options.device, seconds))

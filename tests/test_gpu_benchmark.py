@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,25 @@ def test_a_case_that_fails_or_takes_too_long_costs_no_other(monkeypatch):
     assert gpu.measure("R4", 8, "eager", "cpu", 0.1)["failed"] == "TimeIsUp: longer than 0 s"
     monkeypatch.setattr(gpu, "make_step", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("of 80 GB\nmore")))
     assert gpu.measure("R4", 8, "eager", "cpu", 9)["failed"] == "OutOfMemoryError: of 80 GB"
+
+
+@pytest.mark.parametrize("of_a_case", [60, 59.5, 7])
+def test_time_is_kept_for_the_kernels(monkeypatch, tmp_path, of_a_case):
+    """By a clock that goes on where cases are measured, each as long as it may take or shorter."""
+    clock, listed = [0.0], []
+
+    def measured(name, batch, mode, device, seconds):
+        clock[0] += min(of_a_case, seconds)
+        return {"network": name, "batch": batch, "mode": mode, "failed": "TimeIsUp"}
+
+    monkeypatch.setattr(gpu.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(gpu, "checks", lambda device, quick: iter(()))
+    monkeypatch.setattr(gpu, "device_counts", lambda device: [1])
+    monkeypatch.setattr(gpu, "measure", measured)
+    monkeypatch.setattr(gpu, "at_most", lambda seconds: listed.append(seconds) or nullcontext())
+    monkeypatch.setattr(_occupancy, "occupancy", lambda names, device: iter(()))
+    gpu.main(options(tmp_path, quick=False, minutes=8.5))
+    assert listed == [40] and clock[0] + listed[0] <= 8.5 * 60
 
 
 def test_devices_are_doubled(monkeypatch):
