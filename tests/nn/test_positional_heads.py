@@ -7,6 +7,7 @@ import torch.nn.functional as F
 import gsa
 from gsa.nn import AttentionOptions, GroupSelfAttention, LiftingSelfAttention, crop_border
 from gsa.symmetry import assert_equivariant, equivariance_error, translation_error
+from tests.devices import DEVICES
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -104,23 +105,25 @@ def test_wide_windows_are_left_to_the_op_and_positional_heads_keep_all_their_wei
 
 @pytest.mark.parametrize("padding, crop, stride", [(0, 0, 1), (2, 0, 3), (1, 2, 2)])
 @pytest.mark.parametrize("has_values", [True, False])
-def test_matrices_are_the_convolution(monkeypatch, has_values, padding, crop, stride):
+@pytest.mark.parametrize("device", DEVICES)
+def test_matrices_are_the_convolution(monkeypatch, device, has_values, padding, crop, stride):
     """Values, gradients and where there are no maps of values; what is chosen is what has fewer products."""
-    window = torch.ones(3, 5, dtype=torch.bool)
+    window = torch.ones(3, 5, dtype=torch.bool, device=device)
     window[0, 1] = False
+    options = {"requires_grad": True, "device": device}
     tensors = {
-        "features": torch.randn(2, 4, 2, 6, 7, requires_grad=True),
-        "scores": torch.randn(3, 4, 2, 3, 5, requires_grad=True),
-        "value": torch.randn(3, 2, 4, requires_grad=True) if has_values else None,
-        "out": torch.randn(5, 3, 2 if has_values else 4, requires_grad=True),
-        "bias": torch.randn(5, requires_grad=True),
+        "features": torch.randn(2, 4, 2, 6, 7, **options),
+        "scores": torch.randn(3, 4, 2, 3, 5, **options),
+        "value": torch.randn(3, 2, 4, **options) if has_values else None,
+        "out": torch.randn(5, 3, 2 if has_values else 4, **options),
+        "bias": torch.randn(5, **options),
     }
     found = []
     for matrices in (False, True):
         monkeypatch.setattr("gsa.ops._by_position._prefers_matrices", lambda *_, chosen=matrices: chosen)
         y = gsa.ops.attend_by_position(**tensors, window=window, padding=padding, crop=crop, stride=stride)
         leaves = [tensor for tensor in tensors.values() if tensor is not None]
-        found.append([y, *torch.autograd.grad((y * torch.arange(y.numel()).view_as(y)).sum(), leaves)])
+        found.append([y, *torch.autograd.grad((y * torch.arange(y.numel(), device=device).view_as(y)).sum(), leaves)])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 

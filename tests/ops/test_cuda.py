@@ -29,12 +29,13 @@ CASES = [
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def largest_errors(device, backend, poses, map_, dropout):
+def largest_errors(device, backend, poses, map_, dropout, crop=0):
     """Of output and gradients."""
     five, window, form = tensors(poses, map_)
-    expected, gradients, cotangent = run(five, window, form, "reference", dropout=dropout, seed=torch.tensor(7))
+    options = {"dropout": dropout, "crop": crop, "seed": torch.tensor(7)}
+    expected, gradients, cotangent = run(five, window, form, "reference", **options)
     there = [t.detach().to(device).requires_grad_() for t in five]
-    options = {"dropout": dropout, "seed": torch.tensor(7, device=device)}
+    options["seed"] = torch.tensor(7, device=device)
     actual, actual_gradients, _ = run(there, window.to(device), form, backend, cotangent.to(device), **options)
     pairs = zip((actual, *actual_gradients), (expected, *gradients), strict=True)
     return [largest_error(a.cpu(), b) for a, b in pairs]
@@ -44,6 +45,13 @@ def largest_errors(device, backend, poses, map_, dropout):
 @pytest.mark.parametrize("device, backend", [on_gpu("cuda", name) for name in (*ON_GPU, "reference")])
 def test_output_and_gradients_on_the_gpu(device, backend, poses, map_, dropout):
     assert max(largest_errors(device, backend, poses, map_, dropout)) < 1e-10
+
+
+@pytest.mark.parametrize("poses", POSES)
+@pytest.mark.parametrize("device, backend", PLACES)
+def test_cropped_maps_on_the_gpu(device, backend, poses):
+    """By kernels that the test above has compiled."""
+    assert max(largest_errors(device, backend, poses, "H≠W", 0.3, crop=1)) < 1e-10
 
 
 @pytest.mark.parametrize(
