@@ -114,6 +114,19 @@ def test_it_is_begun_once(compilations):
     assert begun == _ahead._UNDER_WAY
 
 
+def test_who_is_interrupted_waits_again(compilations, monkeypatch):
+    def interrupted(futures):
+        raise KeyboardInterrupt
+
+    call = call_of(True)
+    out = _launch.forward(call)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_ahead, "wait", interrupted)
+        _launch.backward(torch.randn_like(out), call, Needed())
+    _launch.backward(torch.randn_like(out), call, Needed())
+    assert compilations == ["forward"]
+
+
 def test_what_goes_wrong_is_told_by_the_launch(compilations, monkeypatch):
     def fails(self, *arguments, **options):
         raise RuntimeError("no assembler")

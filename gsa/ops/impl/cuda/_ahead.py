@@ -43,5 +43,6 @@ def compile_ahead(key: Hashable, kernel: Any, arguments: tuple[Tensor | float, .
 
 def wait_for(key: Hashable) -> None:
     """Until it is compiled, if it has been begun; what went wrong goes wrong again in the launch, and is told there."""
-    if (future := _UNDER_WAY.pop(key, None)) is not None:
+    if (future := _UNDER_WAY.get(key)) is not None:
         wait([future])
+        _UNDER_WAY.pop(key, None)  # not before: whoever is interrupted waits again, and compiles nothing twice
