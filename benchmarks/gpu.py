@@ -23,6 +23,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -33,6 +34,8 @@ from _scaling import device_counts, pictures_a_second
 from _training_step import MODES, NETWORKS, make_step, seconds_of
 
 BATCHES = (8, 64, 512)
+LATE = ("R8", "R16")  # whose kernels take a minute to compile
+FIRST = ("eager", "one graph")
 SCALED = ("R4", "rotmnist_gsa")  # on several devices
 LISTED = ("R4", "R4 summed")  # of which the kernels are told
 THEIRS = "the authors' R4"
@@ -226,9 +229,11 @@ def cases(quick: bool, names: Collection[str] | None = None) -> Iterator[tuple[s
     if quick:
         yield from ((name, 2, "eager") for name in ("R4_CNN", "R4", THEIRS) if name in chosen)
         return
-    for mode in MODES:
-        for batch in BATCHES:
-            yield from ((name, batch, mode) for name in chosen if mode == "eager" or name != THEIRS)
+    for modes in (FIRST, [mode for mode in MODES if mode not in FIRST]):
+        for late in (False, True):
+            for mode, batch in product(modes, BATCHES):
+                named = [name for name in chosen if (name in LATE) is late]
+                yield from ((name, batch, mode) for name in named if mode == "eager" or name != THEIRS)
 
 
 def main(options: argparse.Namespace) -> int:

@@ -85,6 +85,14 @@ def test_a_case_that_fails_or_takes_too_long_costs_no_other(monkeypatch):
     assert gpu.measure("R4", 8, "eager", "cpu", 9)["failed"] == "OutOfMemoryError: of 80 GB"
 
 
+def test_networks_that_compile_longest_come_after_the_graphs_of_the_others():
+    found = list(gpu.cases(quick=False))
+    assert len(found) == len(set(found)) == len(_training_step.NETWORKS) * len(gpu.BATCHES) * len(_training_step.MODES)
+    places = {case: place for place, case in enumerate(found)}
+    graphs, late = places["R4 global", 512, "one graph"], places["R8", 8, "eager"]
+    assert graphs < late < places["R16", 512, "one graph"] < places["rotmnist_gsa", 8, "one graph, compiled"]
+
+
 @pytest.mark.parametrize("of_a_case", [60, 59.5, 7])
 def test_time_is_kept_for_the_kernels(monkeypatch, tmp_path, of_a_case):
     """By a clock that goes on where cases are measured, each as long as it may take or shorter."""
