@@ -34,7 +34,7 @@ ARROWS = {
     "symmetry": {"_compiled", "groups", "encodings", "nn"},  # layers: its statements only, see below
     "nn": {"_checks", "_compiled", "_tables", "groups", "encodings", "ops"},
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
-    "viz": {"groups", "symmetry"},
+    "viz": {"_extras", "groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "viz", "files"},
     "saved": {"_version", "_extras", "_nearest", "files", "models", "ops"},
     "training": {"_extras", "files", "saved"},  # networks and data are injected
