@@ -46,15 +46,24 @@ class Compiled:
 
 @pytest.fixture
 def compilations(monkeypatch, tmp_path):
-    """Names of the kernels that the thread of the test has compiled; others are not in it."""
+    """Names of the kernels that the thread of the test has compiled, and no other before it.
+
+    What another had compiled is missing at times (seen once in hundreds of runs); Triton does not say why, and compiles
+    it again.
+    """
     from threading import get_ident
 
-    ours, here, names = JITFunction._do_compile, get_ident(), []
+    ours, here, names, ended = JITFunction._do_compile, get_ident(), [], set()
 
-    def noted(self, *arguments, **options):
+    def noted(self, key, *arguments, **options):
         if get_ident() == here:
-            names.append(self.__name__)
-        return ours(self, *arguments, **options)
+            if (self.fn, key) not in ended:
+                names.append(self.__name__)
+            return ours(self, key, *arguments, **options)
+        try:
+            return ours(self, key, *arguments, **options)
+        finally:
+            ended.add((self.fn, key))
 
     before = driver._active
     driver.set_active(H100())
