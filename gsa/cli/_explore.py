@@ -30,7 +30,7 @@ def run(options: Namespace) -> int:
         raise ValueError("--checkpoint is of the page that is served, but --save writes one; leave one of them out")
     refuse_unwritable("--save", options.save)
     known = _subjects(options)
-    print("computing all that the page shows: about half a minute", file=sys.stderr, flush=True)
+    print("computing all that the page shows, which takes a while", file=sys.stderr, flush=True)
     reports = _reports(known)
     document = page(read("digits_gsa"), read("digits_gsa_z2"), reports=reports).encode()
     write_whole(options.save, document)

@@ -27,7 +27,6 @@ def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], gro
     Returns:
         A matplotlib figure.
     """
-
     columns = min(group.order, 8)
     rows = -(-group.order // columns)
     figure = empty_figure(1.6 * columns + 0.3, 1.8 * rows + 0.2)

@@ -27,7 +27,6 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
     Returns:
         A matplotlib figure.
     """
-
     columns = min(channels, spatial.shape[-1])
     figure = empty_figure(1.3 * columns + 0.8, 1.3 * group.order + 0.4)
     axes = figure.subplots(group.order, columns, squeeze=False)

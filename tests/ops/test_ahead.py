@@ -48,8 +48,7 @@ class Compiled:
 def compilations(monkeypatch, tmp_path):
     """Names of the kernels that the thread of the test has compiled, and no other before it.
 
-    What another had compiled is missing at times (seen once in hundreds of runs); Triton does not say why, and compiles
-    it again.
+    What another had compiled is missing at times, it is not known why, and compiled again.
     """
     from threading import get_ident
 
