@@ -31,6 +31,7 @@ from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
+from gsa.runner._sweep_signals import let_jobs_save
 from gsa.runner._wandb_reach import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "main", "register"]
@@ -128,7 +129,8 @@ class RefuseBadConfig(Callback):
         try:
             refuse_unwritable_folder(Path(config.hydra.sweep.dir))
             refuse_bad_sweep(config)
-            _sweeps.append(Path(config.hydra.sweep.dir))
+            let_jobs_save(folder := Path(config.hydra.sweep.dir))
+            _sweeps.append(folder)
         except ConfigError as error:
             _refuse(str(error))
 

@@ -31,6 +31,9 @@ class Stopped(SystemExit):
         super().__init__(128 + number)
         self._number, self.checkpoint = number, checkpoint
 
+    def __reduce__(self) -> tuple:  # out of the process of a sweep's job
+        return Stopped, (self._number, self.checkpoint)
+
     def __str__(self) -> str:
         name = signal.Signals(self._number).name
         if self.checkpoint is None:

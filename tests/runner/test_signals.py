@@ -1,6 +1,7 @@
 """Runs that are told to stop save themselves, and end as if they had not been stopped."""
 
 import os
+import pickle
 import shlex
 import shutil
 import signal
@@ -120,3 +121,56 @@ def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
         train(small("trainer.max_epochs=1"))
     assert signal.getsignal(signal.SIGINT) == before
     assert not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists()  # it did not wait for the step
+
+
+SWEEP = """
+import multiprocessing, os, pathlib, signal, sys, time
+from gsa.runner._folder import held
+from gsa.runner._sweep_signals import let_jobs_save
+
+folder = pathlib.Path(sys.argv[1])
+
+def job(name, begun):
+    (folder / name).mkdir()
+    def save(number, frame):
+        time.sleep(0.3)
+        (folder / name / "saved").touch()
+        raise SystemExit(0)
+    signal.signal(signal.SIGTERM, save)
+    with held(folder / name):
+        begun.set()
+        try:
+            time.sleep(60)
+        except SystemExit:
+            pass
+    (folder / name / "ended").touch()
+    time.sleep(60)  # the next job
+
+let_jobs_save(folder)
+fork = multiprocessing.get_context("fork")
+for name in ("a", "b"):
+    begun = fork.Event()
+    fork.Process(target=job, args=(name, begun)).start()
+    begun.wait()
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+except SystemExit as stopped:
+    print(stopped.code, [str(path.relative_to(folder)) for path in sorted(folder.glob("*/*"))])
+    for process in multiprocessing.active_children():
+        process.join(10)
+    print(multiprocessing.active_children())
+"""
+
+
+def test_a_sweep_waits_until_the_jobs_in_other_processes_have_saved(tmp_path):
+    """And ends them then, before they begin others."""
+    done = subprocess.run([sys.executable, "-c", SWEEP, str(tmp_path)], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    code, saved, left = done.stdout.partition(" ")[0], done.stdout.count("/saved"), done.stdout.splitlines()[-1]
+    assert (code, saved, left) == (str(128 + signal.SIGTERM), 2, "[]")
+    assert "have saved; a second signal stops at once" in done.stderr
+
+
+def test_what_stopped_a_job_leaves_its_process(tmp_path):
+    stopped = pickle.loads(pickle.dumps(Stopped(signal.SIGTERM, tmp_path)))
+    assert stopped.code == 128 + signal.SIGTERM and str(tmp_path) in str(stopped)

@@ -1,0 +1,60 @@
+"""What lets the jobs of a sweep outlive a signal to the process that leads it, where they run in others."""
+
+import fcntl
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["let_jobs_save"]
+
+
+def let_jobs_save(folder: Path) -> None:
+    """From here on, Ctrl-C and SIGTERM wait for the jobs that are at work in the folder of a sweep.
+
+    Ctrl-C reaches them by itself, SIGTERM is passed on; they save and stop, and no other begins: launchers would kill
+    the rest as soon as one has stopped. A second signal stops at once.
+    """
+
+    def wait(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        jobs = multiprocessing.active_children()
+        saving = _held_by({job.pid for job in jobs}, folder)
+        if saving:
+            print("waiting until the jobs at work have saved; a second signal stops at once", file=sys.stderr)
+        if number == signal.SIGTERM:
+            for job in jobs:
+                job.terminate()
+        while any(map(_is_held, saving)):
+            time.sleep(0.1)
+        for job in jobs:  # which begin the next ones already
+            with suppress(ProcessLookupError):
+                os.kill(job.pid, signal.SIGKILL)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, wait)
+
+
+def _held_by(processes: set[int | None], folder: Path) -> list[Path]:
+    """The locks of the runs in a folder that these are at work on."""
+    return [lock for lock in folder.rglob(".lock") if _holder(lock) in processes and _is_held(lock)]
+
+
+def _holder(lock: Path) -> int | None:
+    word = lock.read_text().partition(" ")[0]
+    return int(word) if word.isdecimal() else None
+
+
+def _is_held(lock: Path) -> bool:
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
