@@ -9,6 +9,7 @@ import json
 import statistics
 from pathlib import Path
 
+import yaml
 from _machine import add_record, save
 
 COLUMNS = (
@@ -20,6 +21,7 @@ COLUMNS = (
     "test, %",
     "error, exact elements",
 )
+OF_NO_ROW = ("seed=", "ckpt_path=", "callbacks", "data.root=", "hydra", "logger", "report=", "tags=", "trainer.enable_")
 
 
 def reports(folders: list[Path]) -> list[dict]:
@@ -31,7 +33,7 @@ def reports(folders: list[Path]) -> list[dict]:
         ValueError: no report, or runs on different data.
     """
     files = [file for folder in folders for file in sorted(folder.rglob("report.json"))]
-    found = [json.loads(file.read_text()) | {"folder": file.parent.name} for file in files]
+    found = [json.loads(file.read_text()) | {"folder": file.parent.name, "words": words(file.parent)} for file in files]
     if not found:
         raise ValueError(f"there is no report.json below {', '.join(map(str, folders))}")
     found = [report for report in found if report["test_accuracy"] is not None] or found
@@ -41,21 +43,32 @@ def reports(folders: list[Path]) -> list[dict]:
     return found
 
 
+def words(folder: Path) -> tuple[str, ...]:
+    """What was chosen on the command line of a run, but for its seed and for where and how it runs."""
+    noted = folder / ".hydra" / "overrides.yaml"
+    chosen = yaml.safe_load(noted.read_text()) if noted.is_file() else []
+    return tuple(sorted(word for word in chosen if not word.lstrip("+").startswith(OF_NO_ROW)))
+
+
 def data_of(report: dict) -> str:
     """What a run has been validated and tested on."""
     return json.dumps([report["data"], report["split"], report["used"]["val"], report["used"]["test"]])
 
 
 def table(found: list[dict]) -> str:
-    """One row for each network and length of training; of runs that differ in more than the seed, one for each."""
-    rows: dict[tuple, list[dict]] = {}
+    """One row for each network, length of training and choice of values; of one seed twice, a row for each run."""
+    alike: dict[tuple, list[dict]] = {}
     for report in found:
         seen = report["epochs"] * report["used"]["train"]
-        rows.setdefault((report["model"], report["parameters"], seen), []).append(report)
-    for (model, *rest), runs in list(rows.items()):
-        if len({run["seed"] for run in runs}) < len(runs):  # no seeds of one another
-            del rows[(model, *rest)]
-            rows |= {(f"{model} ({run['folder']})", *rest): [run] for run in runs}
+        alike.setdefault((report["model"], report["parameters"], seen), []).append(report)
+    rows: dict[tuple, list[dict]] = {}
+    for (model, *rest), runs in alike.items():
+        for own, same in by_words(runs).items():
+            name = f"{model} ({' '.join(own)})" if own else model
+            if len({run["seed"] for run in same}) == len(same):
+                rows[(name, *rest)] = same
+            else:  # no seeds of one another
+                rows |= {(f"{name} ({run['folder']})", *rest): [run] for run in same}
     data, split, used = found[0]["data"], found[0]["split"], found[0]["used"]
     part = "" if used["test"] == split["test"] else f", of which {used['val']} and {used['test']} were looked at"
     machines = sorted({report["machine"] for report in found})
@@ -75,6 +88,15 @@ def table(found: list[dict]) -> str:
         ]
         lines.append("| " + " | ".join(map(str, [*cells, f"{max(exact):.1e}"])) + " |")
     return "\n".join(lines)
+
+
+def by_words(runs: list[dict]) -> dict[tuple[str, ...], list[dict]]:
+    """Runs by what was chosen for them and not for all."""
+    common = set.intersection(*(set(run["words"]) for run in runs))
+    found: dict[tuple[str, ...], list[dict]] = {}
+    for run in runs:
+        found.setdefault(tuple(word for word in run["words"] if word not in common), []).append(run)
+    return found
 
 
 def spread(shares: list[float | None], places: int = 1) -> str:

@@ -82,6 +82,18 @@ def test_runs_that_differ_in_more_than_the_seed_have_rows_of_their_own(tmp_path)
     assert not any("±" in row for row in rows)
 
 
+def test_what_a_sweep_has_chosen_is_no_other_seed(tmp_path):
+    """Nor where a grid is not finished, and no seed is there twice."""
+    for seed, words in enumerate(
+        ["seed=0 optimizer.lr=1", "seed=1 optimizer.lr=1", "seed=2 optimizer.lr=2 logger=csv"]
+    ):
+        write_report(tmp_path / str(seed), seed=seed)
+        (tmp_path / str(seed) / ".hydra").mkdir()
+        (tmp_path / str(seed) / ".hydra" / "overrides.yaml").write_text(json.dumps([*words.split(), "test=true"]))
+    rows = [row.split(" | ") for row in table.table(table.reports([tmp_path])).splitlines()[-2:]]
+    assert [(row[0], row[3]) for row in rows] == [("| a (optimizer.lr=1)", "0, 1"), ("| a (optimizer.lr=2)", "2")]
+
+
 def test_runs_that_were_not_tested_are_told_or_were_searches_for_others(tmp_path):
     untested = {"test_accuracy": None, "used": {"train": 3, "val": 2, "test": 0}}
     write_report(tmp_path / "r4_sa" / "search_0.1", seed=1000, **untested)

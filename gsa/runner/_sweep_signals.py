@@ -23,25 +23,28 @@ def let_jobs_save(folder: Path) -> None:
     def wait(number: int, frame: Any) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        jobs = multiprocessing.active_children()
-        saving = _held_by({job.pid for job in jobs}, folder)
+        jobs = {job.pid for job in multiprocessing.active_children() if job.pid is not None}
+        saving = _held_by(jobs, folder)
         if saving:
             print("waiting until the jobs at work have saved; a second signal stops at once", file=sys.stderr)
         if number == signal.SIGTERM:
-            for job in jobs:
-                job.terminate()
+            _send(signal.SIGTERM, jobs)
         while any(map(_is_held, saving)):
             time.sleep(0.1)
-        for job in jobs:  # which begin the next ones already
-            with suppress(ProcessLookupError):
-                os.kill(job.pid, signal.SIGKILL)
+        _send(signal.SIGKILL, jobs)  # which begin the next ones already
         raise SystemExit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, wait)
 
 
-def _held_by(processes: set[int | None], folder: Path) -> list[Path]:
+def _send(number: int, processes: set[int]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def _held_by(processes: set[int], folder: Path) -> list[Path]:
     """The locks of the runs in a folder that these are at work on."""
     return [lock for lock in folder.rglob(".lock") if _holder(lock) in processes and _is_held(lock)]
 
