@@ -49,7 +49,7 @@ def refuse_bad_keys(config: DictConfig) -> None:
     _check_trainer(plain)
     _check_compilation(plain)
     for name, node in (plain["callbacks"] or {}).items():
-        _check_finder(f"callbacks.{name}", node)
+        _check_callback(f"callbacks.{name}", node)
         _check_monitor(f"callbacks.{name}", node)
         _check_place(name, node, f"{plain['output_dir']}/checkpoints")
     for key, value in plain.items():
@@ -152,12 +152,17 @@ def _check_place(name: str, node: Any, folder: str) -> None:
             )
 
 
-def _check_finder(where: str, node: Any) -> None:
+def _check_callback(where: str, node: Any) -> None:
     """What a run changed of itself, its checkpoints and its schedule would not know."""
-    finder = str(node.get("_target_")).rpartition(".")[2] if isinstance(node, dict) else ""
-    if finder in _FINDERS:
-        key = _FINDERS[finder]
-        raise ConfigError(f"{where} must leave {key} as it is, but {finder} looks for one: sweep it, -m {key}=…,…")
+    name = str(node.get("_target_")).rpartition(".")[2] if isinstance(node, dict) else ""
+    if name in _FINDERS:
+        key = _FINDERS[name]
+        raise ConfigError(f"{where} must leave {key} as it is, but {name} looks for one: sweep it, -m {key}=…,…")
+    if name == "StochasticWeightAveraging":
+        raise ConfigError(
+            f"{where} must leave weights that an epoch has validated, but {name} exchanges them after the last one: "
+            "average over steps instead, ema=0.99"
+        )
 
 
 def _check_monitor(where: str, node: Any) -> None:

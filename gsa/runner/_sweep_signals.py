@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -34,8 +35,9 @@ def let_jobs_save(folder: Path) -> None:
         _send(signal.SIGKILL, jobs)  # which begin the next ones already
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, wait)
+    if threading.current_thread() is threading.main_thread():  # which alone may listen
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, wait)
 
 
 def _send(number: int, processes: set[int]) -> None:

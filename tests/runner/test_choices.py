@@ -76,6 +76,7 @@ def test_a_list_stands_for_a_tuple(small):
     ("callbacks.best.filename='best-{epoch}'", "callbacks.best.filename must be best, where it is looked for, but"),
     ("callbacks.last.dirpath=/else", r"callbacks.last.dirpath must be /.*/run/checkpoints, where it is looked for"),
     ("+callbacks.a={_target_:lightning.pytorch.callbacks.BatchSizeFinder}", "callbacks.a must leave data.batch_size"),
+    ("+callbacks.a={_target_:lightning.pytorch.callbacks.StochasticWeightAveraging,swa_lrs:0.1}", "ema=0.99"),
     ("scheduler._target_=torch.optim.lr_scheduler.ReduceLROnPlateau ~scheduler.warmup", "shown no metric"),
     ("+trainer.plugins=[]", "trainer.plugins is made by the run itself and cannot be set$"),
     ("class_weights=rare", "class_weights must be balanced, or null, but got 'rare'"),
