@@ -20,7 +20,7 @@ __all__ = ["FiniteSteps", "NotFinite"]
 
 _FREE = ("cpu",)  # devices that need not be waited for
 _TOGETHER = 16  # steps on others that are looked at together
-_REMEDY = "Try a lower optimizer.lr, a longer scheduler.warmup, or trainer.gradient_clip_val=1"
+_REMEDY = "a lower optimizer.lr, a longer scheduler.warmup, or trainer.gradient_clip_val=1"
 
 
 class NotFinite(ArithmeticError):
@@ -137,7 +137,7 @@ class FiniteSteps(Callback):
         what = self._first_bad(network) or f"the gradient of {next(bad, 'all parameters together')}"
         raise NotFinite(
             f"{self.patience} steps in a row were not finite, the last being {last} of epoch "
-            f"{trainer.current_epoch}: {what}. The weights are those before them. {_REMEDY}"
+            f"{trainer.current_epoch}: {what}. The weights are those before them. {_remedy(trainer)}"
         )
 
     def on_save_checkpoint(
@@ -156,7 +156,7 @@ class FiniteSteps(Callback):
         if name is not None:
             raise NotFinite(
                 f"{name} is not finite after step {trainer.global_step} of epoch {trainer.current_epoch}; checkpoints "
-                f"are those of before. {_REMEDY}"
+                f"are those of before. {_remedy(trainer)}"
             )
 
     def _first_bad(self, network: nn.Module) -> str | None:
@@ -185,3 +185,8 @@ class FiniteSteps(Callback):
 
 def _is_finite(x: Tensor) -> bool:
     return bool(x.isfinite().all())
+
+
+def _remedy(trainer: lightning.Trainer) -> str:
+    half = "trainer.precision=bf16-mixed, as float16 ends at 65 504; " if trainer.precision.startswith("16") else ""
+    return f"Try {half}{_REMEDY}"

@@ -42,11 +42,14 @@ def test_steps_that_are_not_finite_are_left_out_and_end_the_run(small, tmp_path,
         assert all(value.isfinite().all() for value in state.values())
 
 
-def test_an_infinite_loss_is_left_out_although_its_gradients_are_finite(small):
+@pytest.mark.parametrize(
+    "precision, remedy", [("32-true", "Try a lower"), ("16-true", "Try .*=bf16-mixed, as float16")]
+)
+def test_an_infinite_loss_is_left_out_although_its_gradients_are_finite(small, precision, remedy):
     ours = gsa.training.Classifier.training_step
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(NotFinite, match="of epoch 0"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(NotFinite, match=f"of epoch 0: .* {remedy}"):
         patch.setattr("gsa.training.Classifier.training_step", lambda *a: ours(*a) + float("inf"))
-        train(small("trainer.max_epochs=1", "trainer.limit_train_batches=4"))
+        train(small("trainer.max_epochs=1", "trainer.limit_train_batches=4", f"trainer.precision={precision}"))
 
 
 def test_a_single_step_that_is_not_finite_does_not_end_the_run(small):
