@@ -10,10 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 import gsa
+from gsa import runner
+from gsa.runner._instances import refuse_bad_network
+from gsa.runner._keys import refuse_bad_keys
 from tests.ops.cases import CASES, tensors
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
@@ -300,6 +304,16 @@ def test_every_row_with_a_published_figure_is_an_experiment():
     rows += [row.split()[0] for rows_of_it in longer for row in rows_of_it]
     assert not [row for row in rows if row not in networks and not (folder / f"{row}.yaml").exists()]
     assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9
+
+
+@pytest.mark.parametrize("row", sorted({row for name in published.PUBLISHED for row in accuracy.every_row(name)}))
+def test_a_row_of_every_table_is_not_refused(row):
+    runner.register()
+    experiment, *words = row.split()
+    with initialize_config_module("gsa.configs", version_base="1.3"):
+        config = compose("train", [f"experiment={experiment}", *words, "logger=none", "output_dir=somewhere"])
+    refuse_bad_keys(config)
+    refuse_bad_network(config)
 
 
 def test_heads_without_content_attend_by_position_alone():

@@ -13,6 +13,7 @@ __all__ = ["Preset"]
 _SAID_OF_EACH = {"neighbourhood": ("neighbourhoods",), "num_heads": ("content_heads", "positional_heads")}
 # What published=True has, whatever is said.
 _AS_PUBLISHED = {"form": "summed", "block": "published", "pixels": "sum"}
+_POOLS = ("pools", "stem_pool")
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,17 @@ class Preset:
         Raises:
             ValueError: naming those, and what to set.
         """
+        changed = {key for key in keywords if plain(keywords[key]) != plain(self.keywords[key])}
         if keywords.get("published"):
             for key, value in _AS_PUBLISHED.items():
-                if keywords.get(key, value) != value:
+                if key in changed and keywords[key] != value:
                     raise ValueError(f"networks with published=True have {key}={value!r}, but got {keywords[key]!r}")
-            pools = [*(keywords.get("pools") or ()), keywords.get("stem_pool") or 0]
-            if not set(pools) <= {0, 2}:
-                raise ValueError(f"networks with published=True have pools of 2×2 at stride 2, but got {pools}")
-        changed = {key for key in keywords if plain(keywords[key]) != plain(self.keywords[key])}
+            for key in changed.intersection(_POOLS):
+                value = keywords[key]
+                if set(value if isinstance(value, list | tuple) else [value]) - {0, 2, None}:
+                    raise ValueError(
+                        f"networks with published=True have pools of 2×2 at stride 2, but got {key}={value}"
+                    )
         for keyword, others in _SAID_OF_EACH.items():
             if keyword in changed and not changed.intersection(others) and self.keywords.get(others[0]) is not None:
                 said = " and ".join(f"{key}={plain(self.keywords[key])!r}" for key in others)
