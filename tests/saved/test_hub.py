@@ -36,6 +36,14 @@ def test_a_network_goes_to_the_format_of_the_hub_and_back(folder):
     assert torch.equal(HubNetwork.from_pretrained(str(folder / "again"))(pictures), found(pictures))
 
 
+def test_a_published_network_comes_back(tmp_path):
+    """All of its keywords stand in the file, those that it overrules as well."""
+    network = HubNetwork("digits_r4_sa", {"published": True}).eval()
+    network.save_pretrained(tmp_path)
+    pictures = torch.rand(2, 1, 12, 12)
+    assert torch.equal(HubNetwork.from_pretrained(tmp_path).eval()(pictures), network(pictures))
+
+
 @pytest.mark.parametrize("damage, message", [
     (lambda w: {f"other.{name}": value for name, value in w.items()}, "missing: lifting"),
     (lambda w: dict(list(w.items())[1:]), "missing"),
