@@ -1,5 +1,7 @@
 """Positional encodings: (group, offsets) → what attention knows of geometry, one kind a file."""
 
+from typing import Any
+
 from gsa import groups
 from gsa._checks import check_choice
 from gsa.encodings._absolute import AbsoluteEncoding
@@ -45,17 +47,17 @@ KINDS = {
 
 
 def encoding(
-    kind: str | Encoding,
+    kind: str | type[Encoding] | Encoding,
     group: Group | str,
     head_dim: int,
     neighbourhood: Neighbourhood,
     form: str = "regular",
     num_heads: int = 1,
 ) -> Encoding:
-    """The encoding of a layer, by name; a module is returned as it is, once it is known to fit.
+    """The encoding of a layer, by name or class; a module is returned as it is, once it is known to fit.
 
     Args:
-        kind: one of `KINDS`, or a module.
+        kind: one of `KINDS`, a class like them, or a module, which layers then share.
         group: acts on the offsets; or its name.
         head_dim: d, channels of a head.
         neighbourhood: where the layer attends.
@@ -70,8 +72,9 @@ def encoding(
     group = groups.group(group)
     check_choice(FORMS, form=form)
     if not isinstance(kind, Encoding):
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise ValueError(f"encoding must be one of {tuple(KINDS)} or an Encoding module, but got {kind!r}")
-        kind = KINDS[kind].of_layer(group, head_dim, neighbourhood, form, num_heads)
+        chosen: Any = KINDS.get(kind) if isinstance(kind, str) else kind
+        if not (isinstance(chosen, type) and issubclass(chosen, Encoding)):
+            raise ValueError(f"encoding must be one of {tuple(KINDS)} or an Encoding module or class, but got {kind!r}")
+        kind = chosen.of_layer(group, head_dim, neighbourhood, form, num_heads)
     kind.check_fits(group, head_dim, neighbourhood, form, num_heads)
     return kind

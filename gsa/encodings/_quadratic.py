@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gsa._hooked import refuse_made
 from gsa.encodings._encoding import Encoded, Encoding, without_autocast
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
@@ -125,6 +126,7 @@ class QuadraticEncoding(Encoding):
         return F.softplus(self.raw_sharpness)
 
     def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
+        refuse_made(self, "offset", "raw_sharpness", "preference")
         precise = torch.promote_types(self.offset.dtype, torch.float32)
         with without_autocast(self.offset.device):
             wanted = self._wanted().to(precise)

@@ -70,7 +70,7 @@ def move(x: Tensor, matrix: Tensor, steps: GridSteps | None) -> Tensor:
     if not x.is_floating_point():
         raise ValueError(f"what is sampled between its pixels must be of a floating dtype, but got {x.dtype}")
     planes = x.reshape(1, -1, *x.shape[-2:])
-    return sample_bilinearly(planes, matrix[None].to(x.device)).reshape(x.shape)
+    return sample_bilinearly(planes, matrix[None]).reshape(x.shape)
 
 
 def sample_bilinearly(
@@ -96,7 +96,7 @@ def sample_bilinearly(
     dtype = pictures.dtype
     if dtype.is_floating_point:
         pictures = pictures.to(torch.promote_types(dtype, torch.float32))  # halves are too coarse to say where
-    inverse = inverse.to(pictures)
+    inverse = inverse.to(pictures.dtype).to(pictures.device)  # float64 is not on every device
     moved = []
     for part in torch.arange(len(pictures)).split(4096):  # the grid is larger than the pictures
         grid = F.affine_grid(inverse[part], [len(part), 1, rows, columns], align_corners=False)

@@ -35,6 +35,11 @@ def group(name: str | Group) -> Group:
     return found
 
 
+# Checkpoints that hold a group are read without running code: by this name, and by that of earlier versions.
+group.__module__ = "gsa.groups"
+torch.serialization.add_safe_globals([group, (group, "gsa.groups._planar.group")])
+
+
 @cache
 def _build(rotations: int, mirrored: bool) -> Group:
     with torch.device("cpu"), torch.inference_mode(False):  # whatever it is first asked for by: the group is kept

@@ -10,6 +10,7 @@ from gsa import groups
 from gsa._checks import check_choice, check_positive, is_count
 from gsa.groups import Group
 from gsa.models._picture_format import PictureFormat
+from gsa.nn import no_weight_decay
 
 __all__ = ["Network"]
 
@@ -92,12 +93,7 @@ class Network(nn.Module):
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters that say where heads look, which should not decay, as timm's optimizers ask."""
-        return {
-            f"{place}.{name}".lstrip(".")
-            for place, module in self.named_modules()
-            if getattr(module, "parameter_kind", None) == "positions"
-            for name, _ in module.named_parameters()
-        }
+        return no_weight_decay(self)
 
     def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
         """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes].

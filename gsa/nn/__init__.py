@@ -8,6 +8,7 @@ from gsa.nn._feature_attention import FeatureAttention
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention
+from gsa.nn._no_weight_decay import no_weight_decay
 from gsa.nn._norm import ChannelNorm, norm
 from gsa.nn._options import AttentionOptions
 from gsa.nn._plain_block import PlainBlock
@@ -33,6 +34,7 @@ __all__ = [
     "SpatialPool",
     "crop_border",
     "nearest_sizes",
+    "no_weight_decay",
     "norm",
     "record_attention",
     "replace_convolutions",

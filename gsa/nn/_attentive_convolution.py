@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa._checks import check_positive
+from gsa._hooked import refuse_made
 from gsa._tables import WithTables
 from gsa.groups import Group
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
@@ -40,7 +41,7 @@ class AttentiveConvolution(WithTables):
 
     Raises:
         ValueError: a group that is not on the grid; a size that is not positive; an even attention_size; an input of
-            another shape.
+            another shape; convolutions whose weights hooks make.
     """
 
     relative: Tensor
@@ -75,6 +76,8 @@ class AttentiveConvolution(WithTables):
 
     def forward(self, x: Tensor) -> Tensor:
         self.convolution.check(x)
+        for convolution in (self.convolution, self.spatial):
+            refuse_made(convolution, "weight")
         windows, filters = self._windows(x if x.ndim == 5 else x[:, :, None]), self._filters()
         means = (filters @ windows.mean(-1, keepdim=True)).squeeze(-1)
         weights = self._channels(means, _largest(filters, windows))

@@ -51,7 +51,7 @@ class GroupSelfAttention(SelfAttention):
         num_heads: int = 9,
         head_dim: int | None = 10,
         neighbourhood: int | None = 5,
-        encoding: str | Encoding = "functional",
+        encoding: str | type[Encoding] | Encoding = "functional",
         form: str = "regular",
         attention_dropout: float = 0.0,
         window: str = "square",

@@ -39,7 +39,7 @@ class LiftingSelfAttention(SelfAttention):
         num_heads: int = 9,
         head_dim: int | None = 10,
         neighbourhood: int | None = 5,
-        encoding: str | Encoding = "functional",
+        encoding: str | type[Encoding] | Encoding = "functional",
         attention_dropout: float = 0.0,
         window: str = "square",
         value_dropout: float = 0.0,

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from gsa._checks import check_choice, check_positive, check_probability, is_count
 from gsa.encodings import Encoding, Neighbourhood
 from gsa.nn._border import check_border
@@ -22,8 +24,8 @@ class AttentionOptions:
         border: what lies beyond the picture: "hidden" keys that take no part, so that the softmax is over visible ones,
             or "zeros", features of zero that take part, as in a padded convolution. Positional heads are then one
             convolution everywhere, which is much faster where most windows reach beyond; not for global attention.
-        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, or an encoding module; each says which
-            forms it serves.
+        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, a class like them, of which every layer
+            makes its own, or a module, which layers share; each says which forms it serves.
         head_starts: "apart" puts heads that have places at different cells and poses, "centre" all at the centre, where
             they have to find their positions by training.
         bias: whether the maps to queries, keys and values, and from the heads, have biases. That of the keys is void
@@ -40,7 +42,7 @@ class AttentionOptions:
     head_dim: int | None = 10
     neighbourhood: int | None = 5
     window: str = "square"
-    encoding: str | Encoding = "functional"
+    encoding: str | type[Encoding] | Encoding = "functional"
     attention_dropout: float = 0.0
     value_dropout: float = 0.0
     positional_heads: int = 0
@@ -70,3 +72,7 @@ class AttentionOptions:
     def content_heads(self) -> int:
         """How many heads look at content."""
         return self.num_heads - self.positional_heads
+
+
+AttentionOptions.__module__ = "gsa.nn"  # by which checkpoints that hold options are read, without running code
+torch.serialization.add_safe_globals([AttentionOptions])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa._checks import check_floating, check_positive
+from gsa._hooked import refuse_made
 
 __all__ = ["PointwiseLinear", "pointwise"]
 
@@ -54,23 +55,14 @@ class PointwiseLinear(nn.Linear):
         Raises:
             ValueError: it is made anew by a hook whenever the map is called.
         """
-        self._refuse_made("weight")
+        refuse_made(self, "weight")
         return self.weight
 
     @property
     def plain_bias(self) -> Tensor | None:
         """The bias, likewise."""
-        self._refuse_made("bias")
+        refuse_made(self, "bias")
         return self.bias
-
-    def _refuse_made(self, name: str) -> None:
-        made = name in self.__dict__ and self._forward_pre_hooks  # which FSDP's views of its weights are not
-        if made and not getattr(self, "_is_replica", False):
-            raise ValueError(
-                "weights and biases of attention must not be made by hooks, which are passed over here (as "
-                "torch.nn.utils.prune, spectral_norm and weight_norm do): use torch.nn.utils.parametrizations, or "
-                "prune.remove"
-            )
 
     def in_parts(self, x: Tensor, sizes: Sequence[int]) -> list[Tensor]:
         """The output in parts of these sizes, computed on their own: cut apart, their gradients would be copied."""

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -81,7 +82,7 @@ class SpatialPool(nn.Module):
         )
         if self.on_inexact == "raise" or small:
             raise ValueError(message)
-        if (height, width) not in self._warned:
+        if not torch.compiler.is_compiling() and (height, width) not in self._warned:
             self._warned.add((height, width))
             warnings.warn(message, stacklevel=3)
 

@@ -146,6 +146,11 @@ _ARGUMENTS = (
 def _served(*arguments: Any) -> tuple[Call, str]:
     """The call, and the backend that serves it; where none was named, in exported programs, it is chosen here."""
     call, backend = unpacked(*arguments)
+    if forward_ad._current_level >= 0:  # an exported or traced program, which calls this op and not `attend`
+        raise ValueError(
+            "programs that were exported or traced with attention have no derivatives in forward mode (torch.func.jvp, "
+            "jacfwd, forward_ad): take those of the network itself, or of gsa export --plain"
+        )
     if backend == "auto":
         choice = _registry.choose(call.query.device, call.query.dtype)
         _registry.announce(choice)

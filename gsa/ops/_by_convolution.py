@@ -1,5 +1,7 @@
 """Heads that attend by position as a convolution, with other kernels at the border."""
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -40,20 +42,27 @@ def convolved(
 def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice, int]]:
     """Pixels of a line in groups that see the same part of a window: what they see of the line, of the window, and the
     stride from one to the next; 1 of a single pixel, for which a stride of 2 in bfloat16 gives wrong numbers in
-    oneDNN on processors with AMX (torch 2.15)."""
+    oneDNN on processors with AMX (torch 2.15). At stride 1 a length may be a symbol, of which no number is made."""
     reach = side // 2
-    asked = range(crop, length - crop, stride)
-    inner = [pixel for pixel in asked if reach <= pixel < length - reach]  # they see the whole window
-
-    def alone(pixel: int) -> tuple[slice, slice, int]:
-        first, last = max(pixel - reach, 0), min(pixel + reach, length - 1)
-        return slice(first, last + 1), slice(first - pixel + reach, last - pixel + reach + 1), 1
-
-    step = stride if len(inner) > 1 else 1
-    together = [(slice(inner[0] - reach, inner[-1] + reach + 1), slice(None), step)] if inner else []
-    before = [pixel for pixel in asked if pixel < reach and pixel not in inner]
-    after = [pixel for pixel in asked if pixel >= reach and pixel not in inner]
-    return [*map(alone, before), *together, *map(alone, after)]
+    first = crop + max(-(-(reach - crop) // stride), 0) * stride  # that sees all of the window before it
+    stop = length - max(reach, crop)  # what stands from here on does not see all that comes after it
+    before = [pixel for pixel in range(crop, reach, stride) if pixel < length - crop]
+    groups = [
+        (slice(0, min(pixel + reach + 1, length)), slice(reach - pixel, min(length - pixel, reach + 1) + reach), 1)
+        for pixel in before
+    ]
+    if stop > first:
+        last = stop - 1 if stride == 1 else range(first, stop, stride)[-1]
+        groups.append((slice(first - reach, last + reach + 1), slice(None), 1 if last == first else stride))
+    after: Sequence[int] = range(reach, crop, -1)  # from the end of the line
+    if stride > 1:
+        after = [length - pixel for pixel in range(first, length - crop, stride) if pixel >= stop]
+    groups += [
+        (slice(length - place - reach, length), slice(0, place + reach), 1)
+        for place in after
+        if length - place >= first
+    ]
+    return groups
 
 
 def _joined(pieces: list[Tensor], dim: int) -> Tensor:

@@ -103,8 +103,16 @@ def _prefers_matrices(
     """Whether few weights and fewer products a picture than the convolution's will do; for batches of any size."""
     channels, key_poses, height, width = features.shape[1:]
     poses, (outputs, heads, inner) = scores.shape[1], out.shape
-    queries = poses * len(range(crop, height - crop, stride)) * len(range(crop, width - crop, stride))
+    queries = poses * -(-(height - 2 * crop) // stride) * -(-(width - 2 * crop) // stride)
     keys = key_poses * height * width
     by_convolution = queries * outputs * channels * key_poses * scores.shape[3] * scores.shape[4]
     by_matrices = heads * inner * (queries * (keys + outputs) + (0 if value is None else keys * channels))
+    if torch.jit.is_tracing():  # the sizes of a trace are those of one example
+        return False
+    if torch.compiler.is_compiling():  # not where they are symbols
+        from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+        return statically_known_true(heads * queries * keys <= _MOST) and statically_known_true(
+            _LESS * by_matrices < by_convolution
+        )
     return heads * queries * keys <= _MOST and _LESS * by_matrices < by_convolution

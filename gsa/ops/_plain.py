@@ -55,13 +55,18 @@ def _window(height: int, width: int, window: Tensor) -> tuple[Tensor, Tensor, Te
     rows, columns = window.shape
     here = torch.arange(height, device=window.device)[:, None, None], torch.arange(width, device=window.device)[:, None]
     if window.numel() <= height * width:
-        position = torch.arange(window.numel(), device=window.device)
-        row, column = here[0] + position // columns - rows // 2, here[1] + position % columns - columns // 2
+        down, right = _places(rows, columns, window.device)
+        row, column = here[0] + down - rows // 2, here[1] + right - columns // 2
     else:
-        pixel = torch.arange(height * width, device=window.device)
-        row, column = pixel // width, pixel % width
+        row, column = _places(height, width, window.device)
     down, right = row - here[0] + rows // 2, column - here[1] + columns // 2
     visible = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     visible = visible & (down >= 0) & (down < rows) & (right >= 0) & (right < columns)
     position, pixel = (down * columns + right).where(visible, 0), (row * width + column).where(visible, 0)
     return position, pixel, visible & window.flatten()[position]
+
+
+def _places(rows: int, columns: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Row and column of every cell, one row after the other; without a remainder, which ONNX has not for any size."""
+    row, column = torch.arange(rows, device=device)[:, None], torch.arange(columns, device=device)
+    return row.expand(rows, columns).reshape(-1), column.expand(rows, columns).reshape(-1)

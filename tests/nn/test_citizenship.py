@@ -1,13 +1,16 @@
 """A layer of ours inside a plain torchvision network behaves like any other module."""
 
 import copy
+import io
 import pickle
 import warnings
 
 import pytest
 import torch
+import torch.nn.utils.prune
 import torchvision
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import gsa
 
@@ -195,3 +198,65 @@ def test_serves_samples_of_a_batch_independently(network):
 
 def test_empty_batches_pass():
     assert Stem()(torch.rand(0, 3, 8, 8)).shape == (0, 16, 8, 8)
+
+
+def test_attentive_convolutions_refuse_weights_that_hooks_make():
+    layer, x = gsa.nn.AttentiveConvolution("R4", 1, 4, 3, hidden=2, lifting=True), torch.rand(2, 1, 8, 8)
+    for part in (layer.convolution, layer.spatial):
+        nn.utils.prune.random_unstructured(part, "weight", 0.5)
+        with pytest.raises(ValueError, match="must not be made by hooks"):
+            layer(x)
+        nn.utils.prune.remove(part, "weight")
+    layer(x)
+
+
+def test_places_that_hooks_make_are_refused():
+    layer = gsa.nn.LiftingSelfAttention("R4", 1, 2, 2, 8, 3, encoding="quadratic", positional_heads=1)
+    nn.utils.prune.identity(layer.encoding, "offset")
+    with pytest.raises(ValueError, match="those of QuadraticEncoding are"):
+        layer(torch.rand(1, 1, 5, 5))
+
+
+def test_checkpoints_with_groups_and_options_are_read_without_running_code():
+    held = {"group": gsa.group("R4M"), "options": gsa.nn.AttentionOptions(num_heads=3)}
+    file = io.BytesIO()
+    torch.save(held, file)
+    file.seek(0)
+    assert torch.load(file, weights_only=True) == held
+    assert b"gsa.groups\ngroup" in pickle.dumps(held["group"], protocol=0)
+    old = pickle.dumps(held["group"], protocol=0).replace(b"gsa.groups\n", b"gsa.groups._planar\n")
+    assert pickle.loads(old) is held["group"]
+
+
+def test_places_in_a_network_of_ones_own_are_named_for_its_optimizer():
+    network = nn.Sequential(nn.Conv2d(1, 1, 3), gsa.nn.PosedAttention("R4", 1, 4, 3))
+    assert gsa.nn.no_weight_decay(network) == {"1.encoding.offset", "1.encoding.raw_sharpness"}
+
+
+def test_a_class_of_encodings_makes_one_for_every_layer():
+    class Own(gsa.encodings.QuadraticEncoding):
+        pass
+
+    network = gsa.create_model("digits_r4_sa", encoding=Own)
+    assert sum(type(module) is Own for module in network.modules()) == 3
+    with pytest.raises(ValueError, match="or an Encoding module or class, but got <class 'int'>"):
+        gsa.nn.LiftingSelfAttention("R4", 1, 4, encoding=int)
+
+
+class WithoutDoubles(TorchDispatchMode):
+    """Stands in for a device that has no float64."""
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        result = function(*arguments, **(options or {}))
+        is_double = isinstance(result, torch.Tensor) and result.dtype == torch.float64
+        assert not (is_double and result.device.type == "meta"), function
+        return result
+
+
+def test_devices_without_float64_are_served():
+    layer, x = gsa.nn.LiftingSelfAttention("R8", 1, 4, window="disk").to("meta"), torch.rand(1, 1, 8, 8, device="meta")
+    with WithoutDoubles():
+        layer(x)
+        gsa.group("R8").act(x, 1)
+        with pytest.raises(AssertionError):
+            x.double()
