@@ -18,6 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Each part may import from these parts of the package, and from itself.
 ARROWS = {
     "_checks": set(),
+    "_hooked": set(),
     "_compiled": set(),
     "_extras": set(),
     "_kept": {"files"},
@@ -30,9 +31,9 @@ ARROWS = {
     "groups": {"_checks"},
     "ops": set(),
     "data": {"_extras", "files", "groups"},
-    "encodings": {"_checks", "_tables", "groups"},
+    "encodings": {"_checks", "_hooked", "_tables", "groups"},
     "symmetry": {"_compiled", "groups", "encodings", "nn"},  # layers: its statements only, see below
-    "nn": {"_checks", "_compiled", "_tables", "groups", "encodings", "ops"},
+    "nn": {"_checks", "_compiled", "_hooked", "_tables", "groups", "encodings", "ops"},
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"_extras", "groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "viz", "files"},
