@@ -306,8 +306,10 @@ def test_every_row_with_a_published_figure_is_an_experiment():
     assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9
 
 
-@pytest.mark.parametrize("row", sorted({row for name in published.PUBLISHED for row in accuracy.every_row(name)}))
-def test_a_row_of_every_table_is_not_refused(row):
+@pytest.mark.parametrize(
+    "row", sorted({row for name in published.PUBLISHED for row in accuracy.every_row(name) if " " in row})
+)
+def test_a_row_that_changes_an_experiment_is_not_refused(row):
     runner.register()
     experiment, *words = row.split()
     with initialize_config_module("gsa.configs", version_base="1.3"):

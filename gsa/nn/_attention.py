@@ -217,11 +217,22 @@ class SelfAttention(nn.Module):
     def _prepared(self, features: Tensor) -> Tensor:
         """Features with a pose axis, and with position where the encoding adds it there."""
         self._check(features)
+        self._refuse_wrapped()
         check_floating(features, "attention")
         if 0 in features.shape[-2:]:
             raise ValueError(f"attention needs maps of at least one pixel, but got the shape {list(features.shape)}")
         features = self.encoding.embed(features)
         return features.unsqueeze(2) if self.form == "lifting" else features
+
+    def _refuse_wrapped(self) -> None:
+        """Maps that attention does not call, but multiplies with itself."""
+        for name in ("query_key_value", *(("out", "positional_value") if self.positional_heads else ())):
+            part = getattr(self, name)
+            if not isinstance(part, PointwiseLinear | None):
+                raise ValueError(
+                    f"{name} must be a PointwiseLinear, whose weight attention takes, but got {type(part).__name__}: "
+                    "change the weight itself, by torch.nn.utils.parametrize"
+                )
 
     def _padded(self, features: Tensor) -> Tensor:
         """What lies around the features as well."""

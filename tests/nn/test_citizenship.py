@@ -210,6 +210,14 @@ def test_attentive_convolutions_refuse_weights_that_hooks_make():
     layer(x)
 
 
+@pytest.mark.parametrize("name", ["query_key_value", "out", "positional_value"])
+def test_maps_in_a_wrapper_are_refused(name):
+    layer = gsa.nn.GroupSelfAttention("R4", 2, 2, 2, 8, 3, encoding="quadratic", positional_heads=1)
+    setattr(layer, name, nn.Sequential(layer.get_submodule(name)))
+    with pytest.raises(ValueError, match=f"{name} must be a PointwiseLinear, .* but got Sequential"):
+        layer(torch.rand(1, 2, 4, 5, 5))
+
+
 def test_places_that_hooks_make_are_refused():
     layer = gsa.nn.LiftingSelfAttention("R4", 1, 2, 2, 8, 3, encoding="quadratic", positional_heads=1)
     nn.utils.prune.identity(layer.encoding, "offset")

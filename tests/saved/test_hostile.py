@@ -29,11 +29,11 @@ def checkpoint_of_the_package(**changes):
 
 
 def refusal(path):
-    """What `read` says of a file, in one line and within a second, without asking for much memory."""
+    """What `read` says of a file, in one line and within seconds, without asking for much memory."""
     begin, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(ValueError) as caught:
         read(path)
-    assert time.process_time() - begin < 1
+    assert time.process_time() - begin < 5  # of the process
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
     message = str(caught.value)
     assert str(path) in message and "\n" not in message and len(message) < 900
