@@ -67,8 +67,8 @@ class Neighbourhood:
         sides = self.extent(height, width)
         if self.size is None or self.window == "square":
             return torch.ones(sides, dtype=torch.bool, device=device)
-        like = torch.empty(0, dtype=torch.float64, device="cpu")  # which not every device has
-        return (_centred_grid(*sides, like).norm(dim=-1) <= (self.size - 1) / 2 + 1e-9).to(device)
+        y, x = (2 * torch.arange(side, device=device) - (side - 1) for side in sides)  # in halves of a pixel: integers
+        return x.square() + y[:, None].square() <= (self.size - 1) ** 2
 
 
 def _centred_grid(rows: int, columns: int, like: Tensor) -> Tensor:
