@@ -17,6 +17,7 @@ from gsa.nn import (
     LiftingSelfAttention,
     PlainBlock,
     PointwiseLinear,
+    SelfAttention,
     SpatialPool,
     nearest_sizes,
 )
@@ -170,8 +171,8 @@ class GSANet(Network):
         for module in self.modules():
             if isinstance(module, SpatialPool):
                 side = module.output_size(side) if module.is_exact_on(side) else 0
-            else:
-                side -= 2 * getattr(module, "crop", 0)
+            elif isinstance(module, AttentionBlock | SelfAttention):  # and no wrapper, which has its crop, too
+                side -= 2 * module.crop
             if side < 1:
                 return None
         return side

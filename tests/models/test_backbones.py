@@ -1,9 +1,13 @@
 """Networks inside other models: features, heads that are taken away or replaced."""
 
+import copy
+
 import pytest
 import torch
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
 
 import gsa
+from gsa.nn import AttentionBlock, PlainBlock
 from gsa.symmetry import assert_equivariant
 from gsa.training import sort_parameters
 from tests.models.test_models import pictures
@@ -96,3 +100,17 @@ def test_the_head_of_a_transformer_is_that_of_torchvision_and_no_matrix():
     network.reset_classifier(7)
     assert network.get_classifier() is network.transformer.heads and network.get_classifier().head.out_features == 7
     assert not {*network.get_classifier().parameters()} & {*sort_parameters(network)["matrices"]}
+
+
+@pytest.mark.parametrize("name", ["rotmnist_gsa", "digits_r4_sa", "pcam_r4_sa"])
+def test_blocks_that_keep_no_activations_give_the_same_gradients(name):
+    torch.manual_seed(0)
+    network = gsa.create_model(name)
+    wrapped = copy.deepcopy(network)
+    apply_activation_checkpointing(wrapped, check_fn=lambda layer: isinstance(layer, AttentionBlock | PlainBlock))
+    gradients = []
+    for each in (network, wrapped):
+        torch.manual_seed(1)  # of dropouts
+        each(pictures(name, 1)).square().sum().backward()
+        gradients.append([parameter.grad for parameter in each.parameters()])
+    torch.testing.assert_close(*gradients)
