@@ -20,11 +20,12 @@ class QuadraticEncoding(Encoding):
 
         score_e(i, h; j, h̃) = q(i, h)·k(j, h̃) / √d + α_e (|Δ_e|² − |u − Δ_e|²) + c_e·p(h⁻¹h̃),   u = h⁻¹(j − i) in pixels
 
-    p is (cos θ, sin θ) of the relative pose's angle θ, and ±1 for its sheet in groups with a mirror. Without content a
-    head is a Gaussian around Δ times a von Mises weight of the poses, so the layer is a soft convolution on the group;
-    as α, |c| → ∞ it is a convolution. Heads start at different cells of the window and at different poses: the layer
-    starts as a random group convolution. It is a function of the acted offset, so nothing is interpolated for any
-    group, and α = softplus(a) > 0 keeps the place that a head looks at where its offset says.
+    p is (cos θ, sin θ) of the relative pose's angle θ (cos θ alone where it is 0 or a half turn), and ±1 for its sheet
+    in groups with a mirror. Without content a head is a Gaussian around Δ times a von Mises weight of the poses, so the
+    layer is a soft convolution on the group; as α, |c| → ∞ it is a convolution. Heads start at different cells of the
+    window and at different poses: the layer starts as a random group convolution. It is a function of the acted
+    offset, so nothing is interpolated for any group, and α = softplus(a) > 0 keeps the place that a head looks at where
+    its offset says.
 
     Source: the quadratic encoding of Cordonnier, Loukas & Jaggi 2020, acted upon by the group, with poses.
 

@@ -15,7 +15,7 @@ __all__ = ["RotaryEncoding"]
 
 
 class RotaryEncoding(Encoding):
-    """Scores q(i, h)ᵀ R(ω·h⁻¹(j − i)) (k(j, h̃) + ρ_H(h⁻¹h̃)), R turning pairs of channels.
+    """Scores q(i, h)ᵀ R(ω·h⁻¹(j − i)) (k(j, h̃) + ρ_H(h⁻¹h̃)), R turning channels f and f + d/2 together.
 
     As R(ω·h⁻¹(j − i)) = R(ω·h⁻¹i)ᵀ R(ω·h⁻¹j), queries and keys are turned by their own positions, anew for each
     output pose h. (Turning a key by its own pose h̃ instead would pass every test of the point group and break

@@ -11,7 +11,7 @@ from gsa import encodings, groups, ops
 from gsa._checks import check_floating, check_pixels, check_positive
 from gsa.encodings import Encoded, Neighbourhood
 from gsa.groups import Group
-from gsa.nn._border import crop_border, zeros_beyond
+from gsa.nn._border import check_crop, crop_border, zeros_beyond
 from gsa.nn._options import AttentionOptions
 from gsa.nn._pointwise import PointwiseLinear, pointwise
 
@@ -221,6 +221,7 @@ class SelfAttention(nn.Module):
         check_floating(features, "attention")
         if 0 in features.shape[-2:]:
             raise ValueError(f"attention needs maps of at least one pixel, but got the shape {list(features.shape)}")
+        check_crop(features, self.crop)  # in pixels of the map itself, without zeros around
         features = self.encoding.embed(features)
         return features.unsqueeze(2) if self.form == "lifting" else features
 

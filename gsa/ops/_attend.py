@@ -51,7 +51,7 @@ def attend(
         form: "regular" (P = Q, output pose h is asked by query pose h) or "summed" (all query poses contribute).
         dropout: probability, on the weights of (h, m, pixel, offset) in the regular form and on
             the weights of the offsets, softmax_j, for each (h, a, pixel) in the summed form.
-        seed: int64 scalar that determines the dropout mask; drawn from torch's generator when None.
+        seed: int64 scalar whose low 32 bits determine the dropout mask; drawn from torch's generator when None.
         crop: pixels at every border that are keys, but ask nothing.
         backend: one of `gsa.ops.backends()`; None or "auto" chooses.
 

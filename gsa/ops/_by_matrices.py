@@ -42,13 +42,13 @@ def multiplied(
     weights = weights.reshape(heads, poses * sides[0] * sides[1], -1).to(features)
     keys = features.transpose(0, 1).reshape(channels, -1)  # [C, B·M·H·W]
     if value is None:
-        values = keys.view(1, channels * batch, -1).expand(heads, -1, -1)
+        values = keys.reshape(1, channels * batch, weights.shape[2]).expand(heads, -1, -1)
     else:
         values = (value.flatten(0, 1) @ keys).view(heads, -1, weights.shape[2])  # [heads, d·B, M·H·W]
     attended = values @ weights.transpose(1, 2)  # [heads, d·B, P·H′·W′]
     joined = out.flatten(1) @ attended.reshape(heads * out.shape[2], -1)  # [C′, B·P·H′·W′]
     result = joined if bias is None else joined + bias[:, None].to(joined)
-    return result.view(-1, batch, poses, *sides).transpose(0, 1)
+    return result.view(len(out), batch, poses, *sides).transpose(0, 1)
 
 
 def _seen(length: int, side: int, padding: int, crop: int, stride: int, device: torch.device) -> Tensor:

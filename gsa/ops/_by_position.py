@@ -41,7 +41,7 @@ def attend_by_position(
         value: W_v, [heads, d, C]; None is the identity, with d = C.
         out: W_o, [C′, heads, d].
         bias: b, [C′].
-        padding: pixels of zeros at every border of the picture, which are keys as well.
+        padding: pixels of zeros at every border of the picture, which are keys as well, but are not asked.
         crop: pixels left out at every border of the result.
         stride: every so many-th pixel of what is left is asked.
 

@@ -51,7 +51,7 @@ class Action(ABC):
         return moved is not None and self.seen(moved, element, shape) is not None
 
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
-        """‖F(L_g x) − L_g F(x)‖ / ‖F(x)‖ over what is compared; None where that is nothing.
+        """‖F(L_g x) − L_g F(x)‖ / ‖F(x)‖, each over the pixels that are compared; None where there are none.
 
         Args:
             after, before: F(L_g x) and F(x).

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import gsa
-from gsa.nn import AttentionOptions, GroupSelfAttention, LiftingSelfAttention, crop_border
+from gsa.nn import AttentionOptions, GroupSelfAttention, LiftingSelfAttention, PosedAttention, crop_border
 from gsa.symmetry import assert_equivariant, equivariance_error, translation_error
 from tests.devices import DEVICES
 
@@ -128,6 +128,16 @@ def test_matrices_are_the_convolution(monkeypatch, device, has_values, padding, 
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("batch, side", [(0, 4), (2, 1), (2, 4)])
+@pytest.mark.parametrize("heads", [2, 4])
+def test_matrices_take_pictures_as_they_lie_in_memory(heads, batch, side):
+    made = PosedAttention("R4", 8, 16, heads=heads)
+    x = torch.randn(batch, 8, side, side)
+    features = made(x)
+    assert features.shape == (batch, 16, side, side)
+    torch.testing.assert_close(made(x.to(memory_format=torch.channels_last)), features)
+
+
 @pytest.mark.parametrize("channels, side, chosen", [(16, 8, False), (192, 8, True), (192, 32, False)])
 def test_small_maps_of_many_channels_are_multiplied(monkeypatch, channels, side, chosen):
     made = GroupSelfAttention("Z2M", channels, channels, 18, 8, 5, "quadratic", positional_heads=18, border="zeros")
@@ -155,6 +165,12 @@ def test_maps_smaller_than_the_window_are_all_border(computed):
     for height, width in ((3, 9), (9, 3), (1, 1), (6, 7)):
         x = picture("regular", height=height, width=width)
         torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
+
+
+def test_a_crop_that_leaves_nothing_is_refused_in_pixels_of_the_map():
+    made = GroupSelfAttention("R4", 3, 4, neighbourhood=5, crop=1, border="zeros")
+    with pytest.raises(ValueError, match="cropping 1 pixels from every border leaves nothing of a 2×4 map"):
+        made(torch.randn(1, 3, 4, 2, 4))
 
 
 def test_a_padded_convolution_is_wrong_at_the_border():
