@@ -3,12 +3,26 @@
 from collections.abc import Iterator
 
 import numpy
-from torch.utils.data import Sampler
+from torch.utils.data import SequentialSampler
 
-__all__ = ["EpochOrder"]
+__all__ = ["EpochOrder", "Share"]
 
 
-class EpochOrder(Sampler):
+class Share(SequentialSampler):
+    """Indices of one of several processes: every `world`-th from `rank` on.
+
+    As `EpochOrder`, it is sequential to Lightning, which with overfit_batches exchanges all other samplers for one that
+    gives every process the same.
+    """
+
+    def __init__(self, length: int, rank: int = 0, world: int = 1) -> None:
+        self.data_source = self.indices = range(rank, length, world)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices)
+
+
+class EpochOrder(SequentialSampler):
     """Every index once a round, in an order that is a function of (seed, round); yields (round, index).
 
     Rounds are counted over all epochs; most often an epoch is one. They are cut into batches, without a last one that
@@ -22,6 +36,7 @@ class EpochOrder(Sampler):
         batch_size: of all processes together.
         rank, world: which of how many processes this is.
         rounds: of an epoch.
+        keeps: whether all epochs have the order of the first, as those that overfit.
     """
 
     def __init__(
@@ -34,11 +49,12 @@ class EpochOrder(Sampler):
         rank: int = 0,
         world: int = 1,
         rounds: int = 1,
+        keeps: bool = False,
     ) -> None:
         self.length, self.seed, self.epoch, self.rounds = length // batch_size * batch_size, seed, epoch, rounds
         self.resumed, self.seen = epoch, seen
         self.batch_size, self.rank, self.world = batch_size, rank, world
-        self._all = length
+        self.data_source, self.keeps = range(length), keeps
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -46,11 +62,11 @@ class EpochOrder(Sampler):
     def __len__(self) -> int:
         return self.length // self.world * self.rounds
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
+    def __iter__(self) -> Iterator[tuple[int, int]]:  # type: ignore[override]  # a round goes with each
         seen = self.seen if self.epoch == self.resumed else 0
         for one in range(seen // self.length, self.rounds):
-            number = self.epoch * self.rounds + one
-            order = numpy.random.default_rng((self.seed, number)).permutation(self._all).tolist()
+            number = one if self.keeps else self.epoch * self.rounds + one
+            order = numpy.random.default_rng((self.seed, number)).permutation(len(self.data_source)).tolist()
             for start in range(max(seen - one * self.length, 0), self.length, self.batch_size):
                 for index in order[start + self.rank : start + self.batch_size : self.world]:
                     yield number, index

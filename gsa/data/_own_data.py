@@ -105,6 +105,11 @@ class OwnData(DescribedData):
         return self._sizes[part]
 
     def train_dataloader(self) -> Any:
+        if self.trainer is not None and self.trainer.world_size > 1:
+            raise ValueError(
+                f"every process would be given all batches of {type(self.inner).__name__}: expected one process, or a "
+                f"gsa.data.PictureDataModule, which shares them out, but got {self.trainer.world_size}"
+            )
         return _Resumed(self._loader("train"), self._resumed_at, self.seed)
 
     def val_dataloader(self) -> Any:

@@ -13,7 +13,7 @@ from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._class_folders import PictureFiles
 from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
-from gsa.data._order import EpochOrder
+from gsa.data._order import EpochOrder, Share
 from gsa.data._parts import check_parts, rows_of
 
 __all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "labels_of", "pictures_in_memory"]
@@ -110,7 +110,9 @@ class PictureDataModule(DescribedData):
             )
         epoch, batches = self._resumed_at()
         seen, rounds = batches * self.batch_size, self._rounds_per_epoch()
-        order = EpochOrder(len(self.parts["train"]), self.seed, epoch, seen, self.batch_size, rank, world, rounds)
+        keeps = getattr(self.trainer, "overfit_batches", 0) > 0
+        length = len(self.parts["train"])
+        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, rounds, keeps)
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:
@@ -151,7 +153,7 @@ class PictureDataModule(DescribedData):
         self.setup()
         rank, world = self._rank()
         batch_size = max(self.eval_batch_size // world, 1)
-        return self._loader(part, batch_size=batch_size, sampler=range(rank, len(self.parts[part]), world))
+        return self._loader(part, batch_size=batch_size, sampler=Share(len(self.parts[part]), rank, world))
 
     def _loader(self, part: str, **options: Any) -> DataLoader:
         workers = self.num_workers

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gsa._hooked import refuse_made
 from gsa.encodings._encoding import Encoded, Encoding, without_autocast
+from gsa.encodings._filled import fill
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
@@ -98,9 +99,9 @@ class QuadraticEncoding(Encoding):
         cells = _cells(neighbourhood, self.num_heads)
         heads = torch.arange(self.num_heads, device="cpu")  # as the cells are
         poses = (heads + heads // len(cells)) % self.group.order
-        self.offset.copy_(cells[heads % len(cells)])
+        fill(self.offset, cells[heads % len(cells)])
         self.raw_sharpness.fill_(math.log(math.expm1(sharpness)))
-        self.preference.copy_(preference * self.pose_vectors[poses])
+        fill(self.preference, preference * self.pose_vectors[poses])
 
     def start_at_centre(self) -> None:
         """Put all heads at the centre, wide and without a preference, as attention starts elsewhere: a comparison."""

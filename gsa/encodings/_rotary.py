@@ -8,6 +8,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from gsa.encodings._encoding import Encoded, Encoding
+from gsa.encodings._filled import fill
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
 
@@ -50,7 +51,7 @@ class RotaryEncoding(Encoding):
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """The frequencies as they start, and pose vectors drawn anew."""
-        self.frequencies.copy_(_spiral(len(self.frequencies)))
+        fill(self.frequencies, _spiral(len(self.frequencies)))
         if self.pose_vectors is not None:
             nn.init.normal_(self.pose_vectors)
 

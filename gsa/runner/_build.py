@@ -8,7 +8,7 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, ProgressBar, Timer
+from lightning.pytorch.callbacks import Callback, Checkpoint, LearningRateMonitor, ModelCheckpoint, ProgressBar, Timer
 from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.seed import isolate_rng
@@ -165,18 +165,20 @@ def _make_all(config: DictConfig) -> Run:
     callbacks += [make(node) for node in (config.callbacks or {}).values()]
     if not any(isinstance(c, Timer) for c in callbacks):  # the trainer's own cuts epochs, for good
         callbacks.append(Timer(plain["trainer"].get("max_time"), interval="epoch"))
-    callbacks.append(listener)  # saves what the others have made of the step
+    callbacks.append(listener)
     if not config.logger:
         callbacks = [c for c in callbacks if not isinstance(c, LearningRateMonitor)]  # has nowhere to write
     if not config.trainer.enable_progress_bar:
         callbacks = [c for c in callbacks if not isinstance(c, ProgressBar)]
     best = next((c for c in callbacks if isinstance(c, ModelCheckpoint) and c.monitor), None)
+    saves = any(isinstance(c, Checkpoint) for c in callbacks)
     trainer = make(
         config.trainer,
         callbacks=callbacks,
         max_time=None,
         logger=False,
-        enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),  # without: Lightning's own
+        **({} if saves else {"enable_checkpointing": False}),  # without: Lightning's own
+        enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),
         plugins=[SafeCheckpointIO()],
     )
     synchronise_batch_norm_on_gpus_only(trainer)

@@ -116,9 +116,11 @@ class RefuseBadConfig(Callback):
             refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
+            from gsa.runner._ranks import is_first_rank
             from gsa.runner._resume import finished_report
 
-            with quiet(), held(self.folder) if (self.folder / "config.yaml").exists() else nullcontext():
+            is_there = is_first_rank() and (self.folder / "config.yaml").exists()
+            with quiet(), held(self.folder) if is_there else nullcontext():
                 if finished_report(config) is None:
                     _built[str(self.folder)] = build(config)
             refuse_unwritable_folder(self.folder)
@@ -162,6 +164,7 @@ def _comes_from(package: str, error: BaseException) -> bool:
 def _main(config: DictConfig) -> float | None:
     from gsa.data import BadBatch
     from gsa.runner._processes import RankFailed
+    from gsa.runner._ranks import is_first_rank
     from gsa.runner._run import train
     from gsa.training import NotFinite, Stopped
 
@@ -179,7 +182,8 @@ def _main(config: DictConfig) -> float | None:
     except Stopped as stopped:
         last = stopped.checkpoint
         goes_on = f"; the same command goes on with  {_way_on(last)}" if last else ""
-        print(f"{stopped}{goes_on}", file=sys.stderr)
+        if is_first_rank():
+            print(f"{stopped}{goes_on}", file=sys.stderr)
         raise
     except (
         OSError,

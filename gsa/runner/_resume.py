@@ -14,6 +14,7 @@ from gsa.report import read_report
 from gsa.runner._config_file import read_config
 from gsa.runner._dotted import flat, is_below
 from gsa.runner._older import as_meant, network_as_meant
+from gsa.runner._quoted import override
 from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_PLACE, differing_keys
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
@@ -220,9 +221,13 @@ def _run_of(checkpoint: Path) -> dict[str, Any]:
 
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
     if differing := _of_another_run(before, config):
+        last = folder / "checkpoints" / "last.ckpt"
+        may_go_on = last.exists() and not any(is_below(key, ("model", *_OF_THE_TRAINING)) for key in differing)
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
             f"{', '.join(differing)}: choose another folder ({_FOLDERS})"
+            + f", or go on with these by {override('ckpt_path', last)}"
+            * may_go_on
         )
 
 

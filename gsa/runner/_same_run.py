@@ -27,6 +27,7 @@ OF_THE_PLACE = (
     "trainer.log_every_n_steps",
     "trainer.max_time",
     "trainer.profiler",
+    "trainer.strategy.timeout",
 )
 
 

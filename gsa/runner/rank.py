@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,4 +36,11 @@ def _follow(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    try:
+        main(sys.argv[1], int(sys.argv[2]))
+    except Exception:  # which the process that started this one tells in a line
+        if os.environ["RANK"] != "0":
+            raise
+        with Path(sys.argv[1]).with_name("train.log").open("a") as log:
+            traceback.print_exc(file=log)
+        sys.exit(1)

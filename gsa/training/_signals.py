@@ -10,7 +10,7 @@ from typing import Any
 
 import lightning
 import torch.distributed
-from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.callbacks import Callback
 
 from gsa.training.adapter import batches_done, leave_signals_alone
 
@@ -41,7 +41,7 @@ class Stopped(SystemExit):
         return f"stopped by {name} and saved in {self.checkpoint}"
 
 
-class SaveOnSignal(Checkpoint):
+class SaveOnSignal(Callback):
     """On Ctrl-C or SIGTERM, saves after the training step at hand and stops; anywhere else, stops at once.
 
         with listener.listening():
@@ -101,6 +101,8 @@ class SaveOnSignal(Checkpoint):
             raise Stopped(number, self.checkpoint)
 
     def setup(self, trainer: lightning.Trainer, module: lightning.LightningModule, stage: str) -> None:
+        others = [callback for callback in trainer.callbacks if callback is not self]  # type: ignore[attr-defined]
+        trainer.callbacks = [*others, self]  # type: ignore[attr-defined]  # saves what the others have made of a step
         if self._listens:
             leave_signals_alone(trainer)
         else:

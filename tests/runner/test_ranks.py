@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils.data import SequentialSampler
 
 import gsa
-from gsa.data import DigitsDataModule
+from gsa.data import DigitsDataModule, completed
 from gsa.runner import train
 from gsa.saved import read_checkpoint
+from tests.data.test_own_data import Stripes
 
 ROOT = Path(gsa.__file__).parent.parent
 TWO = ("trainer.devices=2", "+trainer.strategy._target_=gsa.training.ddp", "+trainer.strategy.timeout=60")
@@ -82,6 +84,47 @@ def test_batches_are_not_shared_out_twice():
         else:
             with pytest.raises(ValueError, match=r"Trainer\(use_distributed_sampler=False\), but got True"):
                 getattr(data, f"{part}_dataloader")()
+
+
+@pytest.mark.parametrize("part", ["train", "val"])
+def test_processes_that_overfit_have_shares_and_the_same_batches_in_all_epochs(part):
+    """Lightning exchanges samplers that are not sequential for its own, the same in all processes."""
+    seen = []
+    for rank in (0, 1):
+        data = DigitsDataModule(batch_size=16)
+        data.trainer = Trainer(rank, 2)
+        data.trainer.overfit_batches = 3
+        loader = getattr(data, f"{part}_dataloader")()
+        assert isinstance(loader.sampler, SequentialSampler)
+        first = list(loader.sampler)
+        if part == "train":
+            loader.sampler.set_epoch(1)
+        assert list(loader.sampler) == first
+        seen.append(set(first))
+    together = len(data.parts[part]) // 16 * 16 if part == "train" else len(data.parts[part])
+    assert not seen[0] & seen[1] and len(seen[0] | seen[1]) == together
+
+
+def test_data_of_others_that_are_not_shared_out_are_refused():
+    data = completed(Stripes(), seed=0)
+    data.trainer = Trainer(1, 2)
+    with pytest.raises(ValueError, match="every process would be given all batches of Stripes: expected one process"):
+        data.train_dataloader()
+    data.trainer = Trainer(0, 1)
+    assert len(data.train_dataloader()) == 8
+
+
+@pytest.mark.slow
+def test_a_run_of_processes_from_outside_goes_on_whenever_it_is_asked(tmp_path):
+    """Planted: processes that all hold the folder refuse one another, two times of three."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
+    options = ("trainer=ddp_nodes", "trainer.num_nodes=1", "trainer.devices=2", f"hydra.run.dir={tmp_path}/run")
+    for epochs in range(1, 5):
+        goes_on = (f"trainer.max_epochs={epochs}", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
+        command = [*torchrun, str(ROOT / "train.py"), *SMALLEST[:-2], SMALLEST[-1], *options, *goes_on[:epochs]]
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    assert read_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["epoch"] == 3
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ HALVES = ("trainer.accumulate_grad_batches=2",)
     ("training", 1, 1, 6, (), signal.SIGINT),
     ("training", 1, 1, 6, ("data.num_workers=2",), signal.SIGTERM),
     ("training", 1, 0, 3, HALVES, signal.SIGTERM),  # with the second half of the step
+    ("training", 1, 1, 5, ("trainer.overfit_batches=3",), signal.SIGTERM),  # the same three in every epoch
     ("training", 0, 3, 4, (), signal.SIGTERM),  # the last batch: after the validation
     ("training", 0, 0, 1, ("trainer.limit_train_batches=1",), signal.SIGTERM),  # a single batch an epoch
     ("validation", 0, 1, 4, ("data.num_workers=2",), signal.SIGINT),

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset, default_collate
 from gsa.data import DigitsDataModule, completed
 from gsa.saved import read_checkpoint, write_checkpoint
 from gsa.training import (
+    BestCheckpoint,
     Classifier,
     FiniteSteps,
     History,
@@ -224,6 +225,18 @@ def test_a_listener_that_does_not_listen_says_so_and_leaves_signals_to_lightning
         assert signal.getsignal(signal.SIGTERM) == listener._receive
         trainer(tmp_path, listener, max_epochs=1).fit(classifier(), digits())
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_listener_is_no_checkpoint_and_comes_last(tmp_path, order):
+    """The best weights are those of the callback that chooses them, in whatever order they are given."""
+    listener, best = SaveOnSignal(str(tmp_path)), BestCheckpoint(dirpath=str(tmp_path), monitor="val/accuracy")
+    runner = trainer(tmp_path, *[listener, best][::order], max_epochs=1)
+    with listener.listening():
+        runner.fit(module := classifier(), digits())
+        runner.test(module, digits(), ckpt_path="best", weights_only=True, verbose=False)
+    assert runner.checkpoint_callback is best and runner.callbacks[-1] is listener
+    assert lightning.Trainer(callbacks=[listener], accelerator="cpu", logger=False).checkpoint_callback is not None
 
 
 class Network(nn.Module):
