@@ -134,11 +134,12 @@ def _reason(failure: ProcessFailure) -> str:
 def _explain(failures: dict[int, ProcessFailure], folder: Path) -> str:
     """The error of the rank that failed first, and why others did then, a line each.
 
-    One that wrote nothing was killed, and is first whenever that was noticed: others fail when they have lost it.
+    One that wrote nothing was killed, and is before others that fail at about the time when that was noticed, as they
+    do when they have lost it; one that hangs is killed by the library, `GRACE` seconds after another has failed.
     """
 
     def moment(failure: ProcessFailure) -> float:
-        return Path(failure.error_file).stat().st_mtime if _error(failure) else 0
+        return Path(failure.error_file).stat().st_mtime if _error(failure) else failure.timestamp - GRACE / 2
 
     (rank, first), *others = sorted(failures.items(), key=lambda item: moment(item[1]))
     lines = [f"rank {rank} has failed: {_reason(first)}"]

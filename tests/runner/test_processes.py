@@ -67,6 +67,11 @@ def test_a_rank_that_was_killed_is_named_before_those_that_lost_it(ended, tmp_pa
     assert _explain({2: ended(2, 3)}, tmp_path).startswith("rank 2 has failed: ended with code 3")
 
 
+def test_a_rank_that_hung_and_was_ended_is_named_after_the_one_that_waited_for_it(ended, tmp_path):
+    failures = {0: ended(0, -9, after=0.3 + _processes.GRACE), 1: ended(1, 1, "RuntimeError: Timed out", after=0.3)}
+    assert _explain(failures, tmp_path).startswith("rank 1 has failed: RuntimeError: Timed out")
+
+
 @pytest.mark.parametrize("launched", [False, True])
 def test_one_of_several_processes_may_be_told_twice_of_one_signal(tmp_path, monkeypatch, launched):
     for name, value in ELASTIC.items() if launched else ():

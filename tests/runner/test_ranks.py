@@ -117,7 +117,7 @@ def test_data_of_others_that_are_not_shared_out_are_refused():
 @pytest.mark.slow
 def test_a_run_of_processes_from_outside_goes_on_whenever_it_is_asked(tmp_path):
     """Planted: processes that all hold the folder refuse one another, two times of three."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
     options = ("trainer=ddp_nodes", "trainer.num_nodes=1", "trainer.devices=2", f"hydra.run.dir={tmp_path}/run")
     for epochs in range(1, 5):
         goes_on = (f"trainer.max_epochs={epochs}", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
