@@ -39,8 +39,11 @@ def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
     again, objects = train(small(*options))
     assert "finished already" in capsys.readouterr().out and again == metrics
     assert checkpoint.stat().st_mtime_ns == written and objects["report"]["epochs"] == 2
-    with pytest.raises(ValueError, match=r"other values of trainer.max_epochs: choose another folder"):
+    longer = r"other values of trainer.max_epochs: choose another folder \(.*\), or go on .* by ckpt_path=.*last.ckpt"
+    with pytest.raises(ValueError, match=longer):
         train(small(*DROPOUT, "trainer.max_epochs=3", "ckpt_path=auto"))
+    with pytest.raises(ValueError, match=r"other values of optimizer.lr: choose another folder \([^)]*\)$"):
+        train(small(*options, "optimizer.lr=0.5"))
 
 
 def test_auto_takes_no_run_for_one_with_other_callbacks(small):
