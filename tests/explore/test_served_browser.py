@@ -258,7 +258,7 @@ def test_nothing_is_promised_of_an_encoding_that_breaks_the_group(opened):
 def test_a_kind_that_cannot_be_is_refused_where_it_was_chosen(opened):
     page, other = opened(), opened()
     chooses(page, group="R8", encoding="table")
-    page.wait_for_selector("#trouble:has-text('use \\'functional\\', \\'fourier\\' or \\'rotary\\'')")
+    page.wait_for_selector("#trouble:has-text('has entries on the pixel grid only')")
     shown = "digits_gsa, R4, quadratic, regular, 3×3"
     assert page.inner_text("#shown b") == shown and f"(Still shown: {shown}.)" in page.inner_text("#trouble")
     assert page.inner_text("#name") == "digits_gsa" and page.input_value("#another select[name=encoding]") == "table"
