@@ -55,7 +55,7 @@ def _serve(options: Namespace) -> int:
                 f"gsa: everybody who reaches {host} can see the page and ask this machine to compute", file=sys.stderr
             )
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-        print(f"{address}: open it in a browser; Ctrl-C ends it", flush=True)
+        print(f"open {address} in a browser; Ctrl-C ends it", flush=True)
         if options.open:
             webbrowser.open(address)
         serve(answers, bound)

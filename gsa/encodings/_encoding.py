@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa import groups
+from gsa._remembered import remember_group
 from gsa._tables import WithTables
 from gsa.encodings._neighbourhood import Neighbourhood
 from gsa.groups import Group
@@ -81,6 +82,7 @@ class Encoding(WithTables):
         super().__init__()
         group = groups.group(group)
         self.group, self.head_dim, self.lifting = group, head_dim, lifting
+        remember_group(self)
         self.keep_table("relative_pose", group.product[group.inverse])  # h⁻¹h̃
         self.keep_table("inverse_matrices", group.matrices[group.inverse])
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa._checks import check_floating, check_pixels, check_positive
+from gsa._remembered import remember_group
 from gsa._tables import WithTables
 from gsa.groups import Group
 
@@ -58,6 +59,7 @@ class _Convolution(WithTables):
         self.padding, self.dilation = padding, dilation
         self.weight = nn.Parameter(torch.empty(out_channels, in_channels, self.in_poses, kernel_size, kernel_size))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        remember_group(self)
         self.keep_table("moved", _moved_entries(self.group, self.in_poses, kernel_size))
         self.reset_parameters()
 

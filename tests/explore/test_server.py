@@ -132,7 +132,7 @@ def test_the_command_answers_until_ctrl_c(monkeypatch, capsys):
     *names, address = given
     told = capsys.readouterr()
     assert names == ["rotmnist_gsa", "digits_gsa", "digits_gsa_z2"] and not told.err
-    assert address.startswith("http://127.0.0.1:") and told.out.startswith(f"{address}: open it")
+    assert address.startswith("http://127.0.0.1:") and told.out.startswith(f"open {address} in")
 
 
 def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):

@@ -1,0 +1,47 @@
+"""Weights that remember their group: those of R8 do not pass for those of R4M, though the shapes agree."""
+
+from typing import Any
+
+from torch import nn
+
+from gsa.groups import Group
+
+__all__ = ["remember_group"]
+
+
+def remember_group(module: nn.Module) -> None:
+    """Have `module.group` written beside its weights in a `state_dict`, and weights of another group refused.
+
+    Refused in the manner of torch, by the RuntimeError of `load_state_dict`. Weights that say nothing of their group,
+    as in a plain dict, are taken.
+    """
+    module.register_state_dict_post_hook(_write)
+    module.register_load_state_dict_pre_hook(_compare)
+
+
+def _write(module: nn.Module, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any]) -> None:
+    metadata["group"] = _of(module).name
+
+
+def _compare(
+    module: nn.Module,
+    state_dict: dict[str, Any],
+    prefix: str,
+    metadata: dict[str, Any],
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+) -> None:
+    group, theirs = _of(module).name, metadata.get("group", _of(module).name)
+    if theirs != group:
+        errors.append(
+            f"{prefix[:-1] or 'this layer'} is a {type(module).__name__} of {group}, but these weights are of {theirs}:"
+            f" make it one of {theirs} (dict(weights) is asked for its shapes alone)"
+        )
+
+
+def _of(module: nn.Module) -> Group:
+    group = module.group
+    assert isinstance(group, Group)
+    return group
