@@ -76,7 +76,7 @@ def by_groups(
     """`stratified`, where a group comes into one part: the one that lacks most of its share of the group's classes.
 
     Of all parts it is the one that brings the sum of the squares of what they lack down most; the largest groups come
-    first, and those of a size in an order that is drawn.
+    first, and those of a size in an order that is drawn. Where a part has got none of a class, groups are moved.
 
     Args:
         labels, groups: of all pictures.
@@ -96,6 +96,9 @@ def by_groups(
         place[group] = ((wanted - given) / total**2 @ held[group]).argmax()
         given[place[group]] += held[group]
     if not given.all():
+        place = _moved(place, held, wanted)
+        given = numpy.stack([held[place == part].sum(0) for part in range(len(wanted))])
+    if not given.all():
         label = int((given == 0).any(0).nonzero()[0][0])
         found = " / ".join(f"{count:.0f}" for count in given[:, label])
         raise ValueError(
@@ -103,6 +106,27 @@ def by_groups(
             f"({', '.join(shares)}, the rest) where groups stay together: make folders train, val and test"
         )
     return [numpy.flatnonzero(place[rows] == part).tolist() for part in range(len(given))]
+
+
+def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:
+    """Groups in parts, of which one after the other has moved: as long as parts without a class become fewer.
+
+    Or stay as many, and lack less. Each move is the best of all that there are.
+    """
+    place, parts = place.copy(), numpy.eye(len(wanted))
+    fewest: tuple[float, float] | None = None
+    while True:
+        of_group = parts[place]
+        moves = parts[None, :, :, None] - of_group[:, None, :, None]  # [group, to a part, part, class]
+        given = of_group.T @ held + moves * held[:, None, None, :]
+        empty = (given == 0).sum((2, 3)).ravel()
+        lack = (((wanted - given) / held.sum(0)) ** 2).sum((2, 3)).ravel()
+        best = int(numpy.lexsort((lack, empty))[0])
+        outcome = empty[best], lack[best]
+        if fewest is not None and outcome >= fewest:
+            return place
+        fewest = outcome
+        place[best // len(parts)] = best % len(parts)
 
 
 def _wanted(held: numpy.ndarray, shares: Mapping[str, float], name: Callable[[int], str]) -> numpy.ndarray:

@@ -72,6 +72,22 @@ def test_classes_are_as_even_as_groups_of_any_size_allow():
             assert numpy.array(counts) / sum(counts) == pytest.approx([0.2, 0.1, 0.7], abs=0.06)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_few_groups_of_some_classes_each_are_moved_until_every_part_has_all(seed):
+    """Twenty patients with some of ten kinds of cells: dealt out alone, nearly always a part would lack a kind."""
+    random = numpy.random.default_rng(seed)
+    kinds = [random.choice(10, 4, replace=False) for _ in range(20)]
+    groups, labels = zip(
+        *((str(row), int(random.choice(kinds[row]))) for row in random.integers(20, size=300)), strict=True
+    )
+    parts = by_groups(labels, groups, {"test": 0.2, "val": 0.2}, 0, str)
+    assert sorted(row for part in parts for row in part) == list(range(300))
+    assert all({labels[row] for row in part} == {*labels} for part in parts)
+    assert sum(len({groups[row] for row in part}) for part in parts) == len({*groups})
+    test, val, train = map(len, parts)
+    assert 0.1 < test / 300 < 0.35 and 0.1 < val / 300 < 0.35 and train > 120
+
+
 def test_a_large_group_is_for_training():
     groups = ["all"] * 100 + [name for name in "abc" for _ in range(10)]
     assert [len(part) for part in by_groups([0] * 130, groups, {"test": 0.2, "val": 0.1}, 0, str)] == [20, 10, 100]
