@@ -74,7 +74,7 @@ def test_classes_are_as_even_as_groups_of_any_size_allow():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_few_groups_of_some_classes_each_are_moved_until_every_part_has_all(seed):
-    """Twenty patients with some of ten kinds of cells: dealt out alone, nearly always a part would lack a kind."""
+    """Twenty patients with some of ten kinds of cells: dealt out alone, mostly a part would lack a kind."""
     random = numpy.random.default_rng(seed)
     kinds = [random.choice(10, 4, replace=False) for _ in range(20)]
     groups, labels = zip(
