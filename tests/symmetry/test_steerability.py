@@ -39,7 +39,7 @@ def test_a_table_turns_on_the_grid():
     assert max(statements.steering_errors(made("table", "R4M"), WINDOW).values()) == 0
 
 
-@pytest.mark.parametrize("kind", ["functional", "fourier"])
+@pytest.mark.parametrize("kind", ["functional", "fourier", "quadratic"])
 def test_a_table_between_the_pixels_would_be_deformed(kind):
     errors = statements.interpolation_errors(made(kind, "R8"), WINDOW)
     assert max(errors[h] for h in (0, 2, 4, 6)) < 1e-14
