@@ -109,9 +109,9 @@ def by_groups(
 
 
 def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:
-    """Groups in parts, of which one after the other has moved: as long as parts without a class become fewer.
+    """The parts of groups after moves, one at a time, each the best of all that there are.
 
-    Or stay as many, and lack less. Each move is the best of all that there are.
+    A move is made if it leaves fewer parts without a class, or as many that lack less of their shares.
     """
     place, parts = place.copy(), numpy.eye(len(wanted))
     fewest: tuple[float, float] | None = None
