@@ -171,6 +171,7 @@ def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
     predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
     predict.add_argument("--device", default="cpu", help="where the network runs: cpu (default), cuda, cuda:1, mps")
     predict.add_argument("--checkpoint", type=Path, help=f"{trained} (default rotmnist_gsa, which knows digits)")
+    predict.add_argument("--network", metavar="MODULE:ATTRIBUTE", help="what builds it, of a run of your own network")
 
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:

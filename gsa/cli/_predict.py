@@ -13,6 +13,7 @@ from torch import Tensor
 from torchvision.transforms.functional import to_tensor
 
 from gsa.cli import stop_telling
+from gsa.cli._subject import found
 from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
 from gsa.files.pictures import ENDINGS, files_inside, has_pages, is_called_a_picture, passed_over, read_picture
 from gsa.groups import Group, group
@@ -45,7 +46,7 @@ def run(options: Namespace) -> int:
     _refuse(options)
     device = _device(options.device)
     files, others = _files(options.pictures)
-    saved = read(options.checkpoint or _SHIPPED)
+    saved = read(options.checkpoint or _SHIPPED, found(options.network) if options.network else None)
     if options.checkpoint is None:
         print(
             f"gsa: by {_SHIPPED} of the package, which knows digits; --checkpoint outputs/… for one of yours",
@@ -98,6 +99,11 @@ def _refuse(options: Namespace) -> None:
     for name, value, of in (("--top", options.top, "class"), ("--batch", options.batch, "picture")):
         if value < 1:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
+    if options.network and (":" not in options.network or options.checkpoint is None):
+        raise ValueError(
+            "--network must be what builds the network of a run of your own, as module:attribute, beside --checkpoint, but "
+            f"got {options.network}"
+        )
     if options.csv is not None:
         if is_called_a_picture(options.csv) or (options.csv in options.pictures and options.csv.is_file()):
             raise ValueError(
@@ -202,7 +208,7 @@ def _line(path: Path, chances: Tensor, known: PictureFormat, top: int) -> str:
 
 def _turned(chances: Tensor, saved: Saved) -> str:
     """The likeliest class of a picture under each move, a line each."""
-    moves, own = group("R4M"), saved.network.group
+    moves, own = group("R4M"), getattr(saved.network, "group", None) or group("Z2")
     lines = []
     for g in range(1, moves.order):
         chance, label = chances[g].max(-1)

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from gsa.files import one_line
 from gsa.groups import Group
-from gsa.models import create_model, list_models, list_pretrained, preset
+from gsa.models import Network, create_model, list_models, list_pretrained, preset
 from gsa.saved import read
 
-__all__ = ["of_tokens", "subject"]
+__all__ = ["found", "of_tokens", "subject"]
 
 _SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of a network's own data
 _PICTURES = 3
@@ -24,8 +24,8 @@ def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | Non
     """The network, random pictures for it, and its own group."""
     generator = torch.Generator().manual_seed(0)
     if ":" in what and not Path(what).exists():
-        images = torch.rand(_PICTURES, *_given(what, size), generator=generator)
-        return _imported(what), images, None
+        images, network = torch.rand(_PICTURES, *_given(what, size), generator=generator), _imported(what)
+        return network, images, network.group if isinstance(network, Network) else None
     if what in list_models() and what not in list_pretrained() and not Path(what).exists():
         torch.manual_seed(0)
         known = preset(what)
@@ -65,12 +65,16 @@ def _numbers(size: str, expected: str = "channels, height and width, such as 3,6
     return [int(part) for part in parts]
 
 
-def _imported(what: str) -> nn.Module:
-    """module:attribute, which is a network, or makes one when it is called."""
+def found(what: str) -> Any:
+    """What module:attribute is, as Python imports it here.
+
+    Raises:
+        ValueError: nothing of the kind, or a module that cannot be imported.
+    """
     place, _, name = what.partition(":")
     sys.path.append(os.getcwd())
     try:
-        found: Any = import_module(place)
+        there: Any = import_module(place)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{place}.".startswith(f"{error.name}."):
             raise  # what the module itself imports
@@ -79,12 +83,18 @@ def _imported(what: str) -> nn.Module:
     except Exception as error:
         raise ValueError(f"{place} cannot be imported: {type(error).__name__}: {one_line(error)}") from error
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(there, part):
             raise ValueError(f"{place} has no {name!r}")
-        found = getattr(found, part)
+        there = getattr(there, part)
+    return there
+
+
+def _imported(what: str) -> nn.Module:
+    """module:attribute, which is a network, or makes one when it is called."""
+    there = found(what)
     torch.manual_seed(0)
     try:
-        network = found if isinstance(found, nn.Module) else found() if callable(found) else found
+        network = there if isinstance(there, nn.Module) else there() if callable(there) else there
     except Exception as error:
         raise ValueError(
             f"{what} must make a network when it is called without arguments, but raised {type(error).__name__}: "

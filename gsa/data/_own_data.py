@@ -1,9 +1,14 @@
 """Anybody's LightningDataModule as data of a run."""
 
 import hashlib
+import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
+import lightning
 import torch
 from torch import Tensor
 
@@ -13,6 +18,8 @@ from gsa.data._normalisation import Normalisation
 __all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 
 _PARTS = ("train", "val", "test")
+_NUMBERS = ("num_classes", "in_channels", "image_size")
+_BEYOND = 1e-3  # [0, 1], by rounding
 
 
 class BadBatch(ValueError):
@@ -23,9 +30,9 @@ class BadBatch(ValueError):
 class ImageData(Protocol):
     """What a LightningDataModule must have to be trained on: three numbers, known before `setup`, and three loaders.
 
-    Loaders give pictures [B, C, H, W], float, and labels, int64 [B] in 0 … num_classes − 1. If it has them, these are
-    used, too: `classes`, the names of the labels; `mean` and `std` by channel, if its pictures are (x − mean) / std of
-    values x in [0, 1]; `name` and `source`, for the report.
+    Loaders give pictures [B, C, H, W], float32, and labels, int64 [B] in 0 … num_classes − 1. If it has them, these are
+    used, too: `classes`, the names of the labels; `mean` and `std` by channel, after `setup`, if its pictures are
+    (x − mean) / std of values x in [0, 1]; `name` and `source`, for the report.
     """
 
     num_classes: int
@@ -47,17 +54,27 @@ def completed(data: Any, seed: int) -> Any:
         seed: of the run.
 
     Raises:
-        ValueError: naming what an `ImageData` lacks.
+        ValueError: naming what an `ImageData` lacks, or a number that is none.
     """
     if hasattr(data, "picture_format"):
         return data
-    wanted = ("num_classes", "in_channels", "image_size", *(f"{part}_dataloader" for part in _PARTS))
-    if lacking := [name for name in wanted if not hasattr(data, name)]:
+    wanted = (*_NUMBERS, *(f"{part}_dataloader" for part in _PARTS))
+    if lacking := [name for name in wanted if not _has(data, name)]:
         raise ValueError(
             f"{type(data).__name__} cannot be trained on: it must be a LightningDataModule with num_classes, "
             f"in_channels, image_size and three loaders (gsa.data.ImageData), but lacks {', '.join(lacking)}"
         )
+    for name in _NUMBERS:
+        if not isinstance(number := getattr(data, name), Integral) or number < 1:
+            square = ", the side of square pictures" if name == "image_size" else ""
+            raise ValueError(f"{type(data).__name__}.{name} must be a positive integer{square}, but got {number!r}")
     return OwnData(data, seed)
+
+
+def _has(data: Any, name: str) -> bool:
+    """Whether it has something of its own by that name: Lightning's loaders only say that there are none."""
+    found, inherited = getattr(data, name, None), getattr(lightning.LightningDataModule, name, None)
+    return found is not None and (inherited is None or getattr(found, "__func__", None) is not inherited)
 
 
 class OwnData(DescribedData):
@@ -76,11 +93,10 @@ class OwnData(DescribedData):
     def __init__(self, inner: Any, seed: int) -> None:
         super().__init__()
         self.inner, self.seed = inner, seed
-        self.num_classes, self.in_channels, self.image_size = inner.num_classes, inner.in_channels, inner.image_size
+        self.num_classes, self.in_channels, self.image_size = (int(getattr(inner, name)) for name in _NUMBERS)
         self.name = getattr(inner, "name", None) or type(inner).__name__  # Lightning's own is None
         self.source = getattr(inner, "source", None) or type(inner).__module__
-        self.mean = getattr(inner, "mean", [0.0] * self.in_channels)
-        self.std = getattr(inner, "std", [1.0] * self.in_channels)
+        self.mean, self.std = [0.0] * self.in_channels, [1.0] * self.in_channels  # until it is set up
         self.parts: dict[str, _Part] = {}
         self._sizes: dict[str, int] = {}  # of first batches: not every loader has one for all
         self.batch_size = self.eval_batch_size = 100  # until the loaders are asked
@@ -93,6 +109,7 @@ class OwnData(DescribedData):
             return
         self.inner.setup("fit")
         self.inner.setup("test")
+        self.mean, self.std = self._by_channel("mean", self.mean), self._by_channel("std", self.std)
         with torch.random.fork_rng(devices=[]):
             for part in _PARTS:
                 loader = self._loader(part)
@@ -159,23 +176,54 @@ class OwnData(DescribedData):
         self.inner.trainer = self.trainer  # which it may ask
         return getattr(self.inner, f"{part}_dataloader")()
 
+    def _by_channel(self, name: str, default: Sequence[float]) -> Sequence[float]:
+        """The module's `mean` or `std`, if it has one."""
+        given = getattr(self.inner, name, None)
+        if given is None:
+            return default
+        with suppress(TypeError, ValueError, RuntimeError):  # of what is no list of numbers
+            numbers = torch.as_tensor(given, dtype=torch.float64).tolist()
+            if isinstance(numbers, list) and len(numbers) == self.in_channels and all(map(math.isfinite, numbers)):
+                return numbers
+        raise ValueError(
+            f"{type(self.inner).__name__}.{name} must be a number for each of the {self.in_channels} channels, but got "
+            f"{given!r}"
+        )
+
     def _check(self, part: str, loader: Any) -> int:
         """The size of its first batch, if that is one of pictures and labels."""
         where = f"{type(self.inner).__name__}.{part}_dataloader()"
-        if not hasattr(loader, "__len__") or not len(loader):
+        batches = 0
+        with suppress(TypeError, AttributeError):  # of what is endless, or no loader
+            batches = len(loader)
+        if not batches:
             raise ValueError(f"{where} must know how many batches it has, at least one")
         batch = next(iter(loader))
         if not (isinstance(batch, Sequence) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
             raise ValueError(f"{where} must give pairs of pictures and labels, but gave {type(batch).__name__}")
         pictures, labels = batch
         expected = (len(labels), self.in_channels, self.image_size, self.image_size)
-        if tuple(pictures.shape) != expected or not pictures.is_floating_point() or not pictures.isfinite().all():
+        if tuple(pictures.shape) != expected or pictures.dtype != torch.float32 or not pictures.isfinite().all():
             raise ValueError(
-                f"{where} must give finite float pictures of the shape {list(expected)}, but gave {pictures.dtype} of "
-                f"{list(pictures.shape)}"
+                f"{where} must give finite float32 pictures of the shape {list(expected)}, but gave "
+                f"{pictures.dtype} of {list(pictures.shape)}"
             )
         self._check_labels(part, labels)
+        if part == "test":  # whose pictures are not changed at random
+            self._warn_of_range(where, Normalisation(self.mean, self.std).as_read(pictures))
         return len(labels)
+
+    def _warn_of_range(self, where: str, pictures: Tensor) -> None:
+        """Say where the trained network would be shown pictures unlike these, which were not in [0, 1]."""
+        least, most = pictures.min().item(), pictures.max().item()
+        if least < -_BEYOND or most > 1 + _BEYOND:
+            warnings.warn(
+                f"{where} gives pictures that were from {least:.3g} to {most:.3g} before mean and std "
+                f"({self.mean}, {self.std}) were applied, where [0, 1] is expected: gsa predict and all that loads the "
+                f"network will normalise others by these; set {type(self.inner).__name__}.mean and std to what its "
+                "pictures were normalised with",
+                stacklevel=2,
+            )
 
     def _check_labels(self, part: str, labels: Tensor) -> None:
         legal = labels.dtype == torch.int64 and labels.ndim == 1

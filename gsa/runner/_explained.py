@@ -2,6 +2,7 @@
 
 import os
 import sys
+from argparse import ArgumentParser
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -84,7 +85,13 @@ def _takes(config: dict[str, Any], key: str) -> bool:
 
 def _without(wrong: str) -> dict[str, Any]:
     """The configuration without the wrong key."""
-    rest = [word for word in sys.argv[1:] if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
+    options = ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--config-dir", "-cd")
+    given, words = options.parse_known_args(sys.argv[1:])
+    rest = [word for word in words if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
+    if given.config_dir:
+        folder = quoted("", f"file://{os.path.abspath(given.config_dir)}").removeprefix("=")
+        rest.append(f"hydra.searchpath=[{folder}]")
     GlobalHydra.instance().clear()
     with hydra.initialize_config_module("gsa.configs", version_base="1.3"):
         try:

@@ -1,7 +1,7 @@
 """A network from the keywords and weights of a file that nobody vouches for."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from gsa.files import one_line
 from gsa.models import Network, list_models, preset
 from gsa.saved._finite import first_not_finite
 
-__all__ = ["build"]
+__all__ = ["build", "filled"]
 
 _MOST_ROTATIONS = 360
 _WIDEST_WINDOW = 511  # pixels; tables of a window are made with the network
@@ -49,11 +49,34 @@ def build(source: Any, model: Mapping[str, Any], weights: Mapping[str, Any], mad
     with _explaining(f"{source} holds keywords that make no {name}"):
         network = preset(name).build(keywords)
         network.load_state_dict(weights)
-    if (tensor := first_not_finite(network.state_dict())) is not None:
-        raise ValueError(
-            f"{source} holds a network that has come apart: there are numbers in {tensor} that are not finite; "
-            "use an earlier checkpoint, or train it anew with a smaller learning rate"
-        )
+    _refuse_not_finite(source, network)
+    return network.eval()
+
+
+def filled(
+    source: Any, network: nn.Module | Callable[..., nn.Module], model: Mapping[str, Any], weights: Mapping[str, Any]
+) -> nn.Module:
+    """A network of somebody's own in eval mode, with the weights of a file.
+
+    Args:
+        source, weights: as of `build`.
+        network: it, or what makes it.
+        model: the keywords that it is made with.
+
+    Raises:
+        ValueError: what makes no module of these keywords; weights of another network, or that are not finite.
+    """
+    if not isinstance(network, nn.Module):
+        with _explaining(f"{network!r} makes no network of the keywords in {source}, {dict(model)}"):
+            network = network(**model)
+        if not isinstance(network, nn.Module):
+            raise ValueError(f"network must be an nn.Module, or make one, but got {type(network).__name__}")
+    own = {name: (tensor.shape, tensor.is_floating_point()) for name, tensor in network.state_dict().items()}
+    _refuse_misfit(
+        f"the weights in {source} are not those of this {type(network).__name__}", _sizes(source, weights), own
+    )
+    network.load_state_dict(weights)
+    _refuse_not_finite(source, network)
     return network.eval()
 
 
@@ -115,6 +138,14 @@ def _refuse_excess(source: Any, keywords: Mapping[str, Any], numbers: int, tenso
     turns = re.fullmatch(r"R(\d+)M?", group)
     if turns and (len(turns[1]) > 3 or int(turns[1]) > _MOST_ROTATIONS):
         raise ValueError(f"{source} asks for a group of more than {_MOST_ROTATIONS} rotations: {group[:20]}")
+
+
+def _refuse_not_finite(source: Any, network: nn.Module) -> None:
+    if (tensor := first_not_finite(network.state_dict())) is not None:
+        raise ValueError(
+            f"{source} holds a network that has come apart: there are numbers in {tensor} that are not finite; "
+            "use an earlier checkpoint, or train it anew with a smaller learning rate"
+        )
 
 
 def _refuse_misfit(complaint: str, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

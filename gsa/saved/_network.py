@@ -1,43 +1,57 @@
 """A trained network: of a run, of one of its checkpoints, or of an export."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, overload
+
+from torch import nn
 
 from gsa._nearest import nearest
 from gsa.models import Network, PictureFormat, is_export, list_models, list_pretrained, pretrained_folder, read_export
-from gsa.saved._building import build
+from gsa.saved._building import build, filled
 from gsa.saved._checkpoint import read_checkpoint
 from gsa.saved._run_folder import checkpoint_of
 
 __all__ = ["Saved", "load", "read"]
 
 
+Own: TypeAlias = nn.Module | Callable[..., nn.Module]
+
+
 @dataclass(frozen=True)
 class Saved:
-    """A trained network, the keywords of `create_model` it was built with, and the pictures it knows."""
+    """A trained network, the keywords of `create_model`, or of what else builds it, and the pictures it knows."""
 
-    network: Network
+    network: Any
     model: dict[str, Any]
     pictures: PictureFormat
 
 
-def load(path: str | os.PathLike[str]) -> Network:
+@overload
+def load(path: str | os.PathLike[str]) -> Network: ...
+@overload
+def load(path: str | os.PathLike[str], network: Own) -> nn.Module: ...
+def load(path: str | os.PathLike[str], network: Own | None = None) -> nn.Module:
     """A trained network in eval mode; it takes pictures as its `pictures.normalise` makes them.
 
     Args:
         path: folder of a run (its best weights), a checkpoint, or a folder written by `export`; or the name of a
             network whose trained weights come with the package.
+        network: of a run whose network is your own, which no checkpoint holds the code of: what makes it, given
+            in_channels, num_classes and the keywords of the run, or one that you have made.
 
     Raises:
         FileNotFoundError: nothing of the kind is there.
-        ValueError: a damaged file, one that could run code, or a network that `gsa.create_model` does not build.
+        ValueError: a damaged file, one that could run code, weights of another network, or, with no `network`, one
+            that `gsa.create_model` does not build.
     """
-    return read(path).network
+    loaded: nn.Module = read(path, network).network
+    return loaded
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
+def read(path: str | os.PathLike[str], network: Own | None = None) -> Saved:
     """`load`, with what is known of the network besides.
 
     Raises:
@@ -52,15 +66,17 @@ def read(path: str | os.PathLike[str]) -> Saved:
         model, pictures, made_by = config["model"], config["pictures"], config["version"]
     else:
         path = checkpoint_of(path)
-        model, pictures, weights, made_by = _of_checkpoint(path)
+        model, pictures, weights, made_by = _of_checkpoint(path, network is not None)
     try:
         known = PictureFormat.of(pictures)
     except ValueError as error:
         raise ValueError(f"{path} does not say what pictures its network knows: {error}") from error
-    sizes = {"in_channels": known.in_channels, "num_classes": known.num_classes}
-    network = build(path, {**model, **sizes}, weights, made_by)
-    network.pictures = known
-    return Saved(network, model, known)
+    keywords = {**model, "in_channels": known.in_channels, "num_classes": known.num_classes}
+    built: Any = (
+        filled(path, network, keywords, weights) if network is not None else build(path, keywords, weights, made_by)
+    )
+    built.pictures = known
+    return Saved(built, model, known)
 
 
 def _of_name(name: str) -> Path:
@@ -77,7 +93,7 @@ def _of_name(name: str) -> Path:
     )
 
 
-def _of_checkpoint(path: Path) -> tuple[dict[str, Any], Any, dict[str, Any], Any]:
+def _of_checkpoint(path: Path, is_own: bool) -> tuple[dict[str, Any], Any, dict[str, Any], Any]:
     """Keywords, pictures, weights and the version that wrote them."""
     checkpoint = read_checkpoint(path)
     try:
@@ -91,12 +107,14 @@ def _of_checkpoint(path: Path) -> tuple[dict[str, Any], Any, dict[str, Any], Any
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} does not say what network it holds (no {error})") from error
     node = dict(node)
-    if (target := node.pop("_target_", None)) != "gsa.create_model":
+    target = node.pop("_target_", None)
+    if not isinstance(target, str):
+        raise ValueError(f"{path} does not say what network it holds (no _target_)")
+    if target != "gsa.create_model" and not is_own:
+        place, _, name = f"{target[:200]!a}"[1:-1].rpartition(".")
         raise ValueError(
-            f"{path} holds a network built by {str(target)[:200]!a}; expected 'gsa.create_model': build it yourself "
-            "and load its weights with gsa.saved.read_checkpoint"
-            if isinstance(target, str)
-            else f"{path} does not say what network it holds (no _target_)"
+            f"{path} holds a network of your own, {place}.{name}, and no code: expected what builds it, as "
+            f"gsa.load({str(path)!r}, network={name}), or gsa predict … --network {place}:{name}"
         )
     weights = {name.removeprefix("network."): state[name] for name in state if name.startswith("network.")}
     return node, pictures, weights, checkpoint.get("gsa_version")

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+import gsa
 from gsa import cli, models
 from tests.symmetry.test_actions import perturbed_vit
 
@@ -86,6 +87,28 @@ class unet(nn.Module):  # as its first layer is called
 def test_a_network_is_not_taken_for_the_layer_that_is_called_like_it(capsys):
     assert cli.main(["check", f"{__name__}:unet", "--input", "3,8,8", "--group", "R4"]) == 1
     assert "unet (whole)" in capsys.readouterr().out
+
+
+class Crooked(gsa.encodings.FunctionalEncoding):
+    """Adds what no pose acts on."""
+
+    def spatial(self, offsets):
+        return super().spatial(offsets) + offsets[..., :1]
+
+
+def crooked():
+    return gsa.create_model("digits_r4_sa", encoding=Crooked)
+
+
+def straight():
+    return gsa.create_model("digits_r4_sa")
+
+
+def test_an_imported_network_of_ours_is_held_to_its_own_group(capsys):
+    assert cli.main(["check", f"{__name__}:crooked", "--input", "1,12,12"]) == 1
+    assert "first broken in lifting" in capsys.readouterr().out
+    assert cli.main(["check", f"{__name__}:straight", "--input", "1,12,12"]) == 0
+    assert "R4" in capsys.readouterr().out
 
 
 class NotHere:

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import warnings
 
 import lightning
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset
 
 from gsa.data import BadBatch, DigitsDataModule, ImageData, completed
 from gsa.runner import ConfigError, build, train
@@ -118,7 +119,7 @@ class Wrong(Stripes):
 
 @pytest.mark.parametrize("target, message", [
     ("Nothing", "Nothing cannot be trained on.*but lacks in_channels, image_size"),
-    ("Wrong", r"Wrong.train_dataloader\(\) must give finite float pictures of the shape \[16, 1, 14, 14\], but gave"),
+    ("Wrong", r"Wrong.train_dataloader\(\) must give finite float32 pictures of the shape \[16, 1, 14, 14\], but gave"),
 ])  # fmt: skip
 def test_what_is_missing_or_wrong_is_named(configured, target, message):
     with pytest.raises(ConfigError, match="data._target_ must be given"):
@@ -155,3 +156,84 @@ def test_labels_of_every_batch_are_looked_at(configured, monkeypatch, part):
     message = rf"Mislabelled.{part}_dataloader\(\) must give int64 labels in 0 … 1, but gave \[.*2\]"
     with pytest.raises(BadBatch, match=message):
         train(configured(target="tests.data.test_own_data.Mislabelled"))
+
+
+class Normalised(Stripes):
+    """(x − ½) / ¼, and says so once it is set up."""
+
+    def setup(self, stage):
+        self.mean, self.std = torch.tensor([0.5]), 0.25 * torch.ones(1)
+
+    def _loader(self, seed, **options):
+        pictures, labels = super()._loader(seed).dataset.tensors
+        return DataLoader(TensorDataset((pictures - 0.5) / 0.25, labels), self.batch_size, **options)
+
+
+class Silent(Normalised):
+    def setup(self, stage):
+        pass
+
+
+def test_what_is_known_after_setup_normalises_the_pictures_of_others(configured):
+    _, objects = train(configured("trainer.max_epochs=1", target=f"{__name__}.Normalised"))
+    saved = read(objects["folder"])
+    assert (saved.pictures.mean, saved.pictures.std) == ((0.5,), (0.25,))
+    raw = torch.rand(2, 1, 12, 12)
+    torch.testing.assert_close(saved.pictures.normalise(raw), (raw - 0.5) / 0.25)
+
+
+def test_pictures_that_others_would_not_be_made_like_are_told_of():
+    with pytest.warns(
+        UserWarning, match=r"from -2 to 1.99 before mean and std \(\[0.0\], \[1.0\]\).*set Silent.mean and std"
+    ):
+        completed(Silent(), 0).setup()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        completed(Normalised(), 0).setup()
+
+
+class Doubles(Stripes):
+    def _loader(self, seed, **options):
+        pictures, labels = super()._loader(seed).dataset.tensors
+        return DataLoader(TensorDataset(pictures.double(), labels), self.batch_size)
+
+
+class Endless(Stripes):
+    def train_dataloader(self):
+        class Stream(IterableDataset):
+            def __iter__(self):
+                return iter(())
+
+        return DataLoader(Stream(), 8)
+
+
+class Flat(Stripes):
+    mean = 0.13
+
+
+class Short(Stripes):
+    std = (1.0, 1.0)
+
+
+@pytest.mark.parametrize("module, message", [
+    (Doubles, r"must give finite float32 pictures of the shape \[8, 1, 12, 12\], but gave torch.float64"),
+    (Endless, r"Endless.train_dataloader\(\) must know how many batches it has"),
+    (Flat, r"Flat.mean must be a number for each of the 1 channels, but got 0.13"),
+    (Short, r"Short.std must be a number for each of the 1 channels, but got \(1.0, 1.0\)"),
+])  # fmt: skip
+def test_batches_and_numbers_that_no_network_could_use_are_refused(module, message):
+    with pytest.raises(ValueError, match=message):
+        completed(module(), 0).setup()
+
+
+def test_sides_and_loaders_that_are_not_there_are_named():
+    data = Stripes()
+    data.image_size = (12, 14)
+    with pytest.raises(
+        ValueError, match=r"Stripes.image_size must be a positive integer, the side of square .* \(12, 14\)"
+    ):
+        completed(data, 0)
+    data = lightning.LightningDataModule.from_datasets(TensorDataset(torch.rand(2, 1, 4, 4), torch.tensor([0, 1])))
+    data.num_classes, data.in_channels, data.image_size = 2, 1, 4
+    with pytest.raises(ValueError, match="but lacks val_dataloader, test_dataloader$"):
+        completed(data, 0)

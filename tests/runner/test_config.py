@@ -266,6 +266,16 @@ def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message
     assert not list(tmp_path.iterdir())
 
 
+def test_what_may_be_added_to_ones_own_configuration_is_said(tmp_path):
+    (tmp_path / "mine" / "data").mkdir(parents=True)
+    (tmp_path / "mine" / "data" / "shapes.yaml").write_text("_target_: gsa.data.DigitsDataModule\nseed: ${seed}\n")
+    words = "--config-dir", "mine", "data=shapes", "recipe=digits", "~data.batch_size", "model=own"
+    words += "model._target_=gsa.models.GroupCNN", "model.group=R4"
+    command = [sys.executable, str(ROOT / "train.py"), *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and "model.group is not in the configuration yet, but may be: write +" in done.stderr
+
+
 def test_a_configuration_is_shown_with_the_folder_that_would_be_its_own(tmp_path):
     command = [sys.executable, str(ROOT / "train.py"), "--cfg", "job", "--resolve", "hydra.run.dir=here"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -1,9 +1,12 @@
 """Anybody's network is trained, resumed and tested like ours."""
 
 import pytest
+import torch
+from PIL import Image
 from torch import nn
 
 import gsa
+from gsa.cli import main
 from gsa.runner import ConfigError, build, train
 from gsa.saved import read_checkpoint
 
@@ -58,11 +61,35 @@ def test_it_is_trained_gone_on_with_and_tested(own, tmp_path):
         train(own("+model.width=7", f"ckpt_path='{checkpoint}'", folder="other"))
     _, after = train(own("+model.width=6", f"ckpt_path='{checkpoint}'", "trainer.max_epochs=3"))
     assert after["report"]["epochs"] == 3
-    again = Flat(1, 10, 6)
     weights = read_checkpoint(checkpoint)["state_dict"]
-    again.load_state_dict({k.removeprefix("network."): v for k, v in weights.items() if k.startswith("network.")})
-    with pytest.raises(ValueError, match="build it yourself"):
+    for network in (Flat, Flat(1, 10, 6)):
+        loaded = gsa.load(checkpoint, network=network)
+        assert not loaded.training and loaded.pictures.image_size == 12
+        assert all(torch.equal(weights[f"network.{name}"], value) for name, value in loaded.state_dict().items())
+    with pytest.raises(
+        ValueError,
+        match=rf"no code: expected what builds it, as gsa.load\(.*, network=Flat\), .* --network {__name__}:Flat",
+    ):
         gsa.load(tmp_path / "run")
+    with pytest.raises(
+        ValueError, match=r"not those of this Flat: other shapes: layers.0.weight \(expected \[5, 1, 3, 3\]"
+    ):
+        gsa.load(checkpoint, network=Flat(1, 10, 5))
+    with pytest.raises(ValueError, match="makes no network of the keywords in .*'width': 6.* unexpected keyword"):
+        gsa.load(checkpoint, network=one_more)
+    with pytest.raises(ValueError, match="must be an nn.Module, or make one, but got dict"):
+        gsa.load(checkpoint, network=dict)
+
+
+def test_its_run_is_asked_what_pictures_are(own, tmp_path, capsys):
+    train(own("+model.width=6", "trainer.max_epochs=1"))
+    Image.new("L", (12, 12), 99).save(tmp_path / "grey.png")
+    asked = ["predict", str(tmp_path / "grey.png"), "--checkpoint", str(tmp_path / "run")]
+    assert main([*asked, "--network", f"{__name__}:Flat", "--poses"]) == 0
+    assert "grey.png" in capsys.readouterr().out
+    assert main(asked) == 2 and f"--network {__name__}:Flat" in capsys.readouterr().err
+    assert main([*asked[:2], "--network", f"{__name__}:Flat"]) == 2
+    assert "beside --checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change, error, message", [
