@@ -101,7 +101,7 @@ def _refuse(options: Namespace) -> None:
             raise ValueError(f"{name} must be at least 1 {of}, but got {value}")
     if options.network and (":" not in options.network or options.checkpoint is None):
         raise ValueError(
-            "--network must be what builds the network of a run of your own, as module:attribute, beside --checkpoint, but "
+            "--network must be what builds the network of a run, as module:attribute, beside its --checkpoint, but "
             f"got {options.network}"
         )
     if options.csv is not None:

@@ -89,7 +89,7 @@ def test_its_run_is_asked_what_pictures_are(own, tmp_path, capsys):
     assert "grey.png" in capsys.readouterr().out
     assert main(asked) == 2 and f"--network {__name__}:Flat" in capsys.readouterr().err
     assert main([*asked[:2], "--network", f"{__name__}:Flat"]) == 2
-    assert "beside --checkpoint" in capsys.readouterr().err
+    assert "beside its --checkpoint" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change, error, message", [
