@@ -111,10 +111,9 @@ def _of_checkpoint(path: Path, is_own: bool) -> tuple[dict[str, Any], Any, dict[
     if not isinstance(target, str):
         raise ValueError(f"{path} does not say what network it holds (no _target_)")
     if target != "gsa.create_model" and not is_own:
-        place, _, name = f"{target[:200]!a}"[1:-1].rpartition(".")
         raise ValueError(
-            f"{path} holds a network of your own, {place}.{name}, and no code: expected what builds it, as "
-            f"gsa.load({str(path)!r}, network={name}), or gsa predict … --network {place}:{name}"
+            f"{path} holds a network built by {target[:200]!a}, and not its code; expected 'gsa.create_model', or, if "
+            "it is your own, what builds it: gsa.load(path, network=…), gsa predict --network module:attribute"
         )
     weights = {name.removeprefix("network."): state[name] for name in state if name.startswith("network.")}
     return node, pictures, weights, checkpoint.get("gsa_version")

@@ -30,7 +30,7 @@ def network(monkeypatch):
     saved = read("digits_gsa")
     saved.network.forward_head = lambda features: features.mean((2, 3, 4))[:, :3]
     known = PictureFormat("imagefolder", 1, 12, 3, (0.5,), (0.5,), CLASSES)
-    monkeypatch.setattr(_predict, "read", lambda path: type(saved)(saved.network.eval(), saved.model, known))
+    monkeypatch.setattr(_predict, "read", lambda *_: type(saved)(saved.network.eval(), saved.model, known))
     return saved.network
 
 

@@ -186,7 +186,7 @@ def test_a_file_that_is_too_large_is_not_opened(tmp_path):
 def test_control_characters_in_names_are_shown_as_escapes(tmp_path, monkeypatch, capsys):
     network = create_model("digits_r4_sa", num_classes=2)
     known = PictureFormat("imagefolder", 1, 12, 2, (0.5,), (0.5,), ("cat\x1b[2J", "d\u202eog\n"))
-    monkeypatch.setattr("gsa.cli._predict.read", lambda path: Saved(network.eval(), {"name": "digits_r4_sa"}, known))
+    monkeypatch.setattr("gsa.cli._predict.read", lambda *_: Saved(network.eval(), {"name": "digits_r4_sa"}, known))
     file = tmp_path / "a\x1b]0;title\x07.png"
     Image.fromarray(noise(12, 12, ())).save(file)
     assert cli.main(["predict", str(file)]) == 0

@@ -70,7 +70,7 @@ def test_keys_are_the_same_in_training_and_eval_and_weights_of_every_dtype_are_l
 
 
 @pytest.mark.parametrize("damage, message", [
-    (lambda c: c["hyper_parameters"]["run"]["model"].update(_target_="os.system"), "built by 'os.system'; expected"),
+    (lambda c: c["hyper_parameters"]["run"]["model"].update(_target_="os.system"), "built by 'os.system', and not"),
     (lambda c: c.pop("pictures"), "does not say what network it holds"),
     (lambda c: c["state_dict"].popitem(), "are not those of its digits_r4_sa"),
     (lambda c: c["hyper_parameters"]["run"]["model"].update(channels=3), "are not those of its digits_r4_sa"),
@@ -189,7 +189,7 @@ def test_the_command_reports_no_numbers_that_are_none(run, tmp_path, capsys, mon
     saved = read(run[0])
     saved.network.group = gsa.group(group)
     saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1)) / 0
-    monkeypatch.setattr(f"gsa.cli.{reader}.read", lambda path: saved)
+    monkeypatch.setattr(f"gsa.cli.{reader}.read", lambda *_: saved)
     save_image(torch.rand(1, 12, 12), tmp_path / "digit.png")
     pictures = [str(tmp_path / "digit.png")] if command == "predict" else []
     assert cli.main([command, *pictures, "--checkpoint", str(run[0])]) == {"check": 1, "predict": 2}[command]
