@@ -70,3 +70,8 @@ class AllConvolutional(Network):
             if isinstance(layer, nn.ReLU):
                 features.append(x)
         return features
+
+    def keep_stages(self, count: int) -> None:
+        ends = [place for place, layer in enumerate(self.layers, start=1) if isinstance(layer, nn.ReLU)]
+        self.layers, self.stage_channels = self.layers[: ends[count - 1]], self.stage_channels[:count]
+        self.num_features = self.stage_channels[-1]

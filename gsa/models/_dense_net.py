@@ -86,6 +86,11 @@ class DenseNet(Network):
             features.append(self.transitions[index](x) if index < len(self.transitions) else x)
         return features
 
+    def keep_stages(self, count: int) -> None:
+        self.blocks, self.transitions = self.blocks[: count - 1], self.transitions[: count - 1]
+        self.stage_channels = self.stage_channels[:count]
+        self.num_features = self.stage_channels[-1]
+
     def _convolution(
         self, inputs: int, outputs: int, side: int, attended_over: int = 7, dilation: int = 1
     ) -> nn.Module:

@@ -16,8 +16,8 @@ _T = TypeVar("_T")
 class Features(nn.Module):
     """The features of a network on the way to its head.
 
-    All of the network runs, whichever are asked for. Where the last one is not, what leads to it alone gets no
-    gradient: `DistributedDataParallel` then needs find_unused_parameters=True.
+    All of the network runs, whichever are asked for, until `prune` takes away what leads to none of them, as
+    `gsa.create_model` does.
 
     Args:
         network: whose head is not used.
@@ -55,6 +55,15 @@ class Features(nn.Module):
     @property
     def num_features(self) -> int:
         return self.network.num_features
+
+    def prune(self) -> None:
+        """Take away what leads to none of the features, so that it costs nothing and every parameter has a gradient.
+
+        Networks that do not say their channels, or cannot be cut, stay as they are.
+        """
+        if self.channels and self.out_indices is not None:
+            self.out_indices = self._chosen(range(len(self.network.stage_channels)))
+            self.network.keep_stages(max(self.out_indices) + 1)
 
     def no_weight_decay(self) -> set[str]:
         """As `Network.no_weight_decay`."""

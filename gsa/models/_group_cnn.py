@@ -74,6 +74,9 @@ class GroupCNN(Network):
             features.append(self.layers[index : index + 4](features[-1]))
         return features
 
+    def keep_stages(self, count: int) -> None:
+        self.layers, self.stage_channels = self.layers[: 4 * count], self.stage_channels[:count]
+
     def _convolution(self, inputs: int, outputs: int, side: int, lifting: bool = False) -> nn.Module:
         if self.attention == "full":
             hidden = max(inputs // self.attention_reduction, 1)

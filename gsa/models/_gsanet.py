@@ -166,6 +166,10 @@ class GSANet(Network):
             features.append(stage(features[-1]))
         return features
 
+    def keep_stages(self, count: int) -> None:
+        self.stages, self.stage_channels = self.stages[: count - 1], self.stage_channels[:count]
+        self.num_features = self.stage_channels[-1]
+
     def side_after(self, side: int) -> int | None:
         """The side of the feature map for an image of `side` pixels; None where exactness or the map is lost."""
         for module in self.modules():

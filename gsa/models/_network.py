@@ -69,6 +69,9 @@ class Network(nn.Module):
         """The features on the way, the lifted one first, that before the head last: [B, C, |H|, H′, W′] each."""
         raise NotImplementedError
 
+    def keep_stages(self, count: int) -> None:
+        """Take away what leads only to features after the first `count`, if there is no head and it can be cut."""
+
     def make_head(self, num_classes: int) -> nn.Module:
         """A new head: [B, num_features, |H|, H′, W′] → [B, num_classes, |H|, H″, W″]."""
         raise NotImplementedError

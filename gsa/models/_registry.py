@@ -54,7 +54,7 @@ def create_model(
             `network.pictures.normalise` takes raw pictures in [0, 1]. As any new network it is in training mode:
             call `eval()` to use it as it is.
         features_only: its features in place of logits, as `gsa.models.Features`.
-        out_indices: which of them.
+        out_indices: which of them; what leads to none of them is left out.
         overrides: keywords of the network, such as group=, neighbourhood=, form=, num_classes=; flat, even where the
             network takes some of them together as options.
 
@@ -82,7 +82,11 @@ def create_model(
     chosen.refuse_void(overrides)
     if pretrained:
         load_pretrained(network, name, keywords | overrides)
-    return Features(network, out_indices) if features_only else network
+    if not features_only:
+        return network
+    features = Features(network, out_indices)
+    features.prune()
+    return features
 
 
 def preset(name: str) -> Preset:

@@ -36,6 +36,23 @@ def test_features_are_those_before_the_head(name):
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "pcam_alpha_f_r4_cnn"])
+def test_what_leads_to_no_feature_is_left_out(name):
+    torch.manual_seed(0)
+    whole = gsa.create_model(name, features_only=True).eval()
+    images, count = pictures(name, 1), len(whole.channels)
+    expected = whole(images)
+    for stage in range(count):
+        part = gsa.create_model(name, features_only=True, out_indices=(stage - count,)).eval()
+        part.load_state_dict({key: whole.state_dict()[key] for key in part.state_dict()})
+        (feature,) = part(images)
+        torch.testing.assert_close(feature, expected[stage])
+        assert part.channels == [feature.shape[1]] and (name == "rotmnist_vit" or part.num_features == feature.shape[1])
+        feature.square().mean().backward()
+        if name != "rotmnist_vit":  # whose head has a norm and a token of its own
+            assert all(parameter.grad is not None for parameter in part.parameters())
+
+
 def test_features_turn_with_the_picture(float64):
     backbone = gsa.create_model("rotmnist_gsa", features_only=True).eval()
     images = torch.rand(2, 1, 28, 28)
