@@ -1,12 +1,14 @@
 """Weights that remember their group: those of R8 do not pass for those of R4M, though the shapes agree."""
 
+from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
 from gsa.groups import Group
 
-__all__ = ["remember_group"]
+__all__ = ["groups_within", "remember_group", "with_groups"]
 
 _OTHERS = "but these weights are of"  # said once of a network
 
@@ -19,6 +21,19 @@ def remember_group(module: nn.Module) -> None:
     """
     module.register_state_dict_post_hook(_write)
     module.register_load_state_dict_pre_hook(_compare)
+
+
+def groups_within(network: nn.Module) -> dict[str, str]:
+    """The groups of all modules that remember theirs, by their names: what averages and copies of weights forget."""
+    metadata: dict[str, dict[str, Any]] = getattr(network.state_dict(), "_metadata", {})
+    return {name: said["group"] for name, said in metadata.items() if "group" in said}
+
+
+def with_groups(weights: Mapping[str, Any], groups: Mapping[str, str]) -> dict[str, Any]:
+    """Weights that say again what `groups_within` said of their network."""
+    told: Any = OrderedDict(weights)
+    told._metadata = OrderedDict({name: {"group": group} for name, group in groups.items()})
+    return told
 
 
 def _write(module: nn.Module, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any]) -> None:

@@ -38,8 +38,8 @@ ARROWS = {
     "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
     "viz": {"_extras", "groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "viz", "files"},
-    "saved": {"_version", "_extras", "_nearest", "files", "models", "ops"},
-    "training": {"_extras", "files", "saved"},  # networks and data are injected
+    "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
+    "training": {"_extras", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},

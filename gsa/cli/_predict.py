@@ -17,7 +17,7 @@ from gsa.cli._subject import found
 from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
 from gsa.files.pictures import ENDINGS, files_inside, has_pages, is_called_a_picture, passed_over, read_picture
 from gsa.groups import Group, group
-from gsa.models import PictureFormat
+from gsa.models import Network, PictureFormat
 from gsa.saved import Saved, read
 
 __all__ = ["run"]
@@ -208,7 +208,7 @@ def _line(path: Path, chances: Tensor, known: PictureFormat, top: int) -> str:
 
 def _turned(chances: Tensor, saved: Saved) -> str:
     """The likeliest class of a picture under each move, a line each."""
-    moves, own = group("R4M"), getattr(saved.network, "group", None) or group("Z2")
+    moves, own = group("R4M"), saved.network.group if isinstance(saved.network, Network) else group("Z2")
     lines = []
     for g in range(1, moves.order):
         chance, label = chances[g].max(-1)

@@ -109,16 +109,19 @@ def by_groups(
 
 
 def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:
-    """The parts of groups after moves, one at a time, each the best of all that there are.
+    """The parts of groups after moves, one at a time, each the best of all groups with a class that a part is without.
 
     A move is made if it leaves fewer parts without a class, or as many that lack less of their shares.
     """
     place, parts = place.copy(), numpy.eye(len(wanted))
     fewest: tuple[float, float] | None = None
     while True:
-        of_group = parts[place]
-        moves = parts[None, :, :, None] - of_group[:, None, :, None]  # [group, to a part, part, class]
-        given = of_group.T @ held + moves * held[:, None, None, :]
+        given = parts[place].T @ held
+        concerned = numpy.flatnonzero(held[:, (given == 0).any(0)].any(1))
+        if not len(concerned):
+            return place
+        moves = parts[None, :, :, None] - parts[place[concerned], None, :, None]  # [group, to a part, part, class]
+        given = given + moves * held[concerned, None, None, :]
         empty = (given == 0).sum((2, 3)).ravel()
         lack = (((wanted - given) / held.sum(0)) ** 2).sum((2, 3)).ravel()
         best = int(numpy.lexsort((lack, empty))[0])
@@ -126,7 +129,7 @@ def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> 
         if fewest is not None and outcome >= fewest:
             return place
         fewest = outcome
-        place[best // len(parts)] = best % len(parts)
+        place[concerned[best // len(parts)]] = best % len(parts)
 
 
 def _wanted(held: numpy.ndarray, shares: Mapping[str, float], name: Callable[[int], str]) -> numpy.ndarray:

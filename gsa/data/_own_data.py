@@ -1,7 +1,6 @@
 """Anybody's LightningDataModule as data of a run."""
 
 import hashlib
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -110,11 +109,13 @@ class OwnData(DescribedData):
         self.inner.setup("fit")
         self.inner.setup("test")
         self.mean, self.std = self._by_channel("mean", self.mean), self._by_channel("std", self.std)
+        parts = {}
         with torch.random.fork_rng(devices=[]):
             for part in _PARTS:
                 loader = self._loader(part)
                 self._sizes[part] = self._check(part, loader)
-                self.parts[part] = _Part(loader, self.mean, self.std)
+                parts[part] = _Part(loader, self.mean, self.std)
+        self.parts = parts
 
         self.batch_size = self._sizes["train"]
 
@@ -161,7 +162,8 @@ class OwnData(DescribedData):
     @property
     def classes(self) -> Sequence[str]:
         """Names of the labels."""
-        return getattr(self.inner, "classes", None) or super().classes
+        names = getattr(self.inner, "classes", None)
+        return super().classes if names is None else [str(name) for name in names]
 
     def _batches(self) -> int:
         return len(self._loader("train"))
@@ -182,11 +184,11 @@ class OwnData(DescribedData):
         if given is None:
             return default
         with suppress(TypeError, ValueError, RuntimeError):  # of what is no list of numbers
-            numbers = torch.as_tensor(given, dtype=torch.float64).tolist()
-            if isinstance(numbers, list) and len(numbers) == self.in_channels and all(map(math.isfinite, numbers)):
+            numbers: list[float] = torch.as_tensor(given, dtype=torch.float64).flatten().tolist()
+            if len(numbers) == self.in_channels:
                 return numbers
         raise ValueError(
-            f"{type(self.inner).__name__}.{name} must be a number for each of the {self.in_channels} channels, but got "
+            f"{type(self.inner).__name__}.{name} must have {self.in_channels} numbers, one for each channel, but got "
             f"{given!r}"
         )
 
@@ -194,7 +196,7 @@ class OwnData(DescribedData):
         """The size of its first batch, if that is one of pictures and labels."""
         where = f"{type(self.inner).__name__}.{part}_dataloader()"
         batches = 0
-        with suppress(TypeError, AttributeError):  # of what is endless, or no loader
+        with suppress(Exception):  # of what is endless, or no loader, in words of its own
             batches = len(loader)
         if not batches:
             raise ValueError(f"{where} must know how many batches it has, at least one")
@@ -218,10 +220,9 @@ class OwnData(DescribedData):
         least, most = pictures.min().item(), pictures.max().item()
         if least < -_BEYOND or most > 1 + _BEYOND:
             warnings.warn(
-                f"{where} gives pictures that were from {least:.3g} to {most:.3g} before mean and std "
-                f"({self.mean}, {self.std}) were applied, where [0, 1] is expected: gsa predict and all that loads the "
-                f"network will normalise others by these; set {type(self.inner).__name__}.mean and std to what its "
-                "pictures were normalised with",
+                f"{where} must give pictures (x − mean) / std of x in [0, 1], with mean {self.mean} and std {self.std} "
+                f"here, but x is from {least:.3g} to {most:.3g}: gsa predict and all that loads the network will make "
+                f"pictures otherwise; divide by what is white, or set {type(self.inner).__name__}.mean and std",
                 stacklevel=2,
             )
 

@@ -17,7 +17,7 @@ class Features(nn.Module):
     """The features of a network on the way to its head.
 
     All of the network runs, whichever are asked for, until `prune` takes away what leads to none of them, as
-    `gsa.create_model` does.
+    `gsa.create_model` does; until then, `DistributedDataParallel` may need find_unused_parameters=True.
 
     Args:
         network: whose head is not used.
@@ -59,8 +59,11 @@ class Features(nn.Module):
     def prune(self) -> None:
         """Take away what leads to none of the features, so that it costs nothing and every parameter has a gradient.
 
-        Networks that do not say their channels, or cannot be cut, stay as they are.
+        The head goes first, if there is one. Networks that do not say their channels, or define no `keep_stages`, keep
+        all else.
         """
+        if self.network.num_classes:
+            self.network.reset_classifier(0)
         if self.channels and self.out_indices is not None:
             self.out_indices = self._chosen(range(len(self.network.stage_channels)))
             self.network.keep_stages(max(self.out_indices) + 1)

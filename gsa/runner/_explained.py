@@ -87,6 +87,7 @@ def _without(wrong: str) -> dict[str, Any]:
     """The configuration without the wrong key."""
     options = ArgumentParser(add_help=False, allow_abbrev=False)
     options.add_argument("--config-dir", "-cd")
+    options.add_argument("--cfg", "-c")  # or -c would be taken for -cd
     given, words = options.parse_known_args(sys.argv[1:])
     rest = [word for word in words if "=" in word and not word.lstrip("+~").startswith((wrong, "hydra."))]
     if given.config_dir:

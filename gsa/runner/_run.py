@@ -11,6 +11,7 @@ import torch
 from lightning.pytorch.callbacks import LambdaCallback
 from omegaconf import DictConfig, OmegaConf
 
+from gsa.models import PictureFormat
 from gsa.report import (
     announcement,
     describe,
@@ -164,6 +165,7 @@ def _set_up(data: Any) -> None:
     try:
         data.prepare_data()
         data.setup()
+        PictureFormat.of(data.picture_format())  # as whatever loads the network will read it
     except OSError as error:
         if (own := getattr(data, "inner", None)) is None:
             raise

@@ -19,6 +19,7 @@ __all__ = ["build", "filled"]
 _MOST_ROTATIONS = 360
 _WIDEST_WINDOW = 511  # pixels; tables of a window are made with the network
 _LONGEST_LIST = 256
+_LONGEST_MESSAGE = 600
 _SMALL = 4096  # numbers up to here ask for nothing much, whatever they are of
 
 
@@ -61,21 +62,28 @@ def filled(
     Args:
         source, weights: as of `build`.
         network: it, or what makes it.
-        model: the keywords that it is made with.
+        model: the keywords that it is made with, but for those of Hydra.
 
     Raises:
-        ValueError: what makes no module of these keywords; weights of another network, or that are not finite.
+        ValueError: keywords of which no module is made, or that stand for objects; weights of another network, or that
+            are not finite.
     """
     if not isinstance(network, nn.Module):
-        with _explaining(f"{network!r} makes no network of the keywords in {source}, {dict(model)}"):
-            network = network(**model)
+        keywords = {key: value for key, value in model.items() if not re.fullmatch("_.*_", key)}
+        if objects := [key for key, value in keywords.items() if isinstance(value, Mapping) and "_target_" in value]:
+            raise ValueError(
+                f"{source} has keywords that Hydra made objects of, {objects[0][:60]!a}: expected a network that is "
+                "made already"
+            )
+        with _explaining(f"{network!r} makes no network of the keywords in {source}, {ascii(list(keywords))[:200]}"):
+            network = network(**keywords)
         if not isinstance(network, nn.Module):
             raise ValueError(f"network must be an nn.Module, or make one, but got {type(network).__name__}")
-    own = {name: (tensor.shape, tensor.is_floating_point()) for name, tensor in network.state_dict().items()}
-    _refuse_misfit(
-        f"the weights in {source} are not those of this {type(network).__name__}", _sizes(source, weights), own
-    )
-    network.load_state_dict(weights)
+    try:
+        network.load_state_dict(weights)
+    except Exception as error:  # of torch, in many lines; or of a network's own state
+        told = " ".join(str(error).split())[:_LONGEST_MESSAGE]
+        raise ValueError(f"the weights in {source} are not those of this {type(network).__name__}: {told}") from error
     _refuse_not_finite(source, network)
     return network.eval()
 

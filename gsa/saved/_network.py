@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, overload
 from torch import nn
 
 from gsa._nearest import nearest
+from gsa._remembered import with_groups
 from gsa.models import Network, PictureFormat, is_export, list_models, list_pretrained, pretrained_folder, read_export
 from gsa.saved._building import build, filled
 from gsa.saved._checkpoint import read_checkpoint
 from gsa.saved._run_folder import checkpoint_of
 
 __all__ = ["Saved", "load", "read"]
-
 
 Own: TypeAlias = nn.Module | Callable[..., nn.Module]
 
@@ -39,8 +39,8 @@ def load(path: str | os.PathLike[str], network: Own | None = None) -> nn.Module:
     Args:
         path: folder of a run (its best weights), a checkpoint, or a folder written by `export`; or the name of a
             network whose trained weights come with the package.
-        network: of a run whose network is your own, which no checkpoint holds the code of: what makes it, given
-            in_channels, num_classes and the keywords of the run, or one that you have made.
+        network: of a run whose network is your own, which no checkpoint holds the code of: one that you have made, or
+            what makes it, given in_channels, num_classes and the keywords of the run, which are those in the file.
 
     Raises:
         FileNotFoundError: nothing of the kind is there.
@@ -75,7 +75,8 @@ def read(path: str | os.PathLike[str], network: Own | None = None) -> Saved:
     built: Any = (
         filled(path, network, keywords, weights) if network is not None else build(path, keywords, weights, made_by)
     )
-    built.pictures = known
+    if isinstance(built, Network) or not hasattr(built, "pictures"):  # it may have something of its own by that name
+        built.pictures = known
     return Saved(built, model, known)
 
 
@@ -102,9 +103,11 @@ def _of_checkpoint(path: Path, is_own: bool) -> tuple[dict[str, Any], Any, dict[
             checkpoint["pictures"],
             checkpoint["state_dict"],
         )
-        if not (isinstance(node, dict) and all(isinstance(key, str) for key in (*node, *state))):
+        groups = checkpoint.get("groups", {})  # which those of earlier versions lack
+        names = (*node, *state, *groups, *groups.values())
+        if not (isinstance(node, dict) and all(isinstance(name, str) for name in names)):
             raise TypeError("names that are texts")
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} does not say what network it holds (no {error})") from error
     node = dict(node)
     target = node.pop("_target_", None)
@@ -116,4 +119,4 @@ def _of_checkpoint(path: Path, is_own: bool) -> tuple[dict[str, Any], Any, dict[
             "it is your own, what builds it: gsa.load(path, network=…), gsa predict --network module:attribute"
         )
     weights = {name.removeprefix("network."): state[name] for name in state if name.startswith("network.")}
-    return node, pictures, weights, checkpoint.get("gsa_version")
+    return node, pictures, with_groups(weights, groups), checkpoint.get("gsa_version")

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics.classification import BinaryAUROC
 
+from gsa._remembered import groups_within
 from gsa.training._examination import Examination, Findings
 from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
@@ -128,6 +129,7 @@ class Classifier(lightning.LightningModule):
         data = data_of(self.trainer)
         if hasattr(data, "picture_format"):
             checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
+        checkpoint["groups"] = groups_within(self.network)
         self._count("train")
         if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
             checkpoint["train_metrics"] = {

@@ -5,6 +5,7 @@ import signal
 import warnings
 
 import lightning
+import numpy
 import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset
@@ -184,7 +185,7 @@ def test_what_is_known_after_setup_normalises_the_pictures_of_others(configured)
 
 def test_pictures_that_others_would_not_be_made_like_are_told_of():
     with pytest.warns(
-        UserWarning, match=r"from -2 to 1.99 before mean and std \(\[0.0\], \[1.0\]\).*set Silent.mean and std"
+        UserWarning, match=r"mean \[0.0\] and std \[1.0\] here, but x is from -2 to 1.99: .* Silent.mean and std"
     ):
         completed(Silent(), 0).setup()
     with warnings.catch_warnings():
@@ -207,8 +208,16 @@ class Endless(Stripes):
         return DataLoader(Stream(), 8)
 
 
-class Flat(Stripes):
-    mean = 0.13
+class Worded(Stripes):
+    mean = "high"
+
+
+class Negative(Stripes):
+    mean, std = (1.0,), (-1.0,)
+
+
+class Nameless(Stripes):
+    classes = numpy.array(["even"])
 
 
 class Short(Stripes):
@@ -218,8 +227,8 @@ class Short(Stripes):
 @pytest.mark.parametrize("module, message", [
     (Doubles, r"must give finite float32 pictures of the shape \[8, 1, 12, 12\], but gave torch.float64"),
     (Endless, r"Endless.train_dataloader\(\) must know how many batches it has"),
-    (Flat, r"Flat.mean must be a number for each of the 1 channels, but got 0.13"),
-    (Short, r"Short.std must be a number for each of the 1 channels, but got \(1.0, 1.0\)"),
+    (Worded, r"Worded.mean must have 1 numbers, one for each channel, but got 'high'"),
+    (Short, r"Short.std must have 1 numbers, one for each channel, but got \(1.0, 1.0\)"),
 ])  # fmt: skip
 def test_batches_and_numbers_that_no_network_could_use_are_refused(module, message):
     with pytest.raises(ValueError, match=message):
@@ -237,3 +246,20 @@ def test_sides_and_loaders_that_are_not_there_are_named():
     data.num_classes, data.in_channels, data.image_size = 2, 1, 4
     with pytest.raises(ValueError, match="but lacks val_dataloader, test_dataloader$"):
         completed(data, 0)
+
+
+@pytest.mark.parametrize("target, message", [
+    ("Negative", "std must be positive"), ("Nameless", "classes must be a name for each class"),
+])  # fmt: skip
+def test_what_nothing_could_load_is_refused_before_it_is_trained(configured, tmp_path, target, message):
+    with pytest.raises(ConfigError, match=message):
+        train(configured(target=f"{__name__}.{target}"))
+    assert not list(tmp_path.rglob("*.ckpt"))
+
+
+def test_a_number_alone_serves_one_channel_and_labels_may_be_numbers():
+    data = Stripes()
+    data.mean, data.std, data.classes = numpy.float32(0.25), 0.5, numpy.array([3, 4])
+    made = completed(data, 0)
+    made.setup()
+    assert made.picture_format()["mean"] == [0.25] and made.classes == ["3", "4"]

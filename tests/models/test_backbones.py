@@ -53,6 +53,12 @@ def test_what_leads_to_no_feature_is_left_out(name):
             assert all(parameter.grad is not None for parameter in part.parameters())
 
 
+def test_a_head_goes_with_the_stages_that_lead_to_it():
+    features = gsa.models.Features(gsa.create_model("rotmnist_r4_cnn").eval(), (0,))
+    features.prune()
+    assert features.network(torch.rand(1, 1, 28, 28)).shape == (1, 19) and not features.network.training
+
+
 def test_features_turn_with_the_picture(float64):
     backbone = gsa.create_model("rotmnist_gsa", features_only=True).eval()
     images = torch.rand(2, 1, 28, 28)

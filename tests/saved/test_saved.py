@@ -72,6 +72,8 @@ def test_keys_are_the_same_in_training_and_eval_and_weights_of_every_dtype_are_l
 @pytest.mark.parametrize("damage, message", [
     (lambda c: c["hyper_parameters"]["run"]["model"].update(_target_="os.system"), "built by 'os.system', and not"),
     (lambda c: c.pop("pictures"), "does not say what network it holds"),
+    (lambda c: c.update(groups=["R4"]), "does not say what network it holds"),
+    (lambda c: c["groups"].update({"lifting.encoding": "R8"}), "holds keywords that make no digits_r4_sa"),
     (lambda c: c["state_dict"].popitem(), "are not those of its digits_r4_sa"),
     (lambda c: c["hyper_parameters"]["run"]["model"].update(channels=3), "are not those of its digits_r4_sa"),
 ])  # fmt: skip
