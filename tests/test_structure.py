@@ -41,7 +41,7 @@ ARROWS = {
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
     "training": {"_extras", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_extras", "_kept", "_nearest", "data", "files", "models", "saved", "training", "report"},
+    "runner": {"_extras", "_kept", "_nearest", "_remembered", "data", "files", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "_extras", "files", "groups", "models", "saved"},
     "cli": {

@@ -8,8 +8,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from torch import nn
 from yaml import YAMLError
 
+from gsa._remembered import groups_within
 from gsa.report import read_report
 from gsa.runner._config_file import read_config
 from gsa.runner._dotted import flat, is_below
@@ -23,6 +25,7 @@ __all__ = [
     "chosen_metrics",
     "finished_report",
     "is_of_its_words",
+    "refuse_other_groups",
     "refuse_other_network",
     "refuse_other_training",
     "where_it_stands",
@@ -136,6 +139,21 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, trainin
             f"the checkpoint {config.ckpt_path} holds another network; expected the same model, but these differ: "
             f"{', '.join(differing)}"
         )
+
+
+def refuse_other_groups(checkpoint: dict[str, Any], path: str, network: nn.Module) -> None:
+    """Compare the groups of the weights in a checkpoint with those of a network, whose code may have changed.
+
+    Raises:
+        ValueError: naming a layer of another group.
+    """
+    there, here = checkpoint.get("groups", {}), groups_within(network)  # those of earlier versions do not say
+    for name in there.keys() & here.keys():
+        if there[name] != here[name]:
+            raise ValueError(
+                f"the checkpoint {path} has weights of {there[name]} in {name}, but this network is of {here[name]} "
+                "there: expected the same groups"
+            )
 
 
 def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> None:

@@ -35,7 +35,13 @@ from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
 from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
-from gsa.runner._resume import chosen_metrics, finished_report, refuse_other_network, refuse_other_training
+from gsa.runner._resume import (
+    chosen_metrics,
+    finished_report,
+    refuse_other_groups,
+    refuse_other_network,
+    refuse_other_training,
+)
 from gsa.runner._same_data import (
     refuse_other_classes,
     refuse_other_format,
@@ -148,6 +154,7 @@ def _read_inputs(run: Run) -> None:
             checkpoint = read_checkpoint(run.config.ckpt_path)
             free = () if run.config.train else getattr(run.network, "training_only", ())
             refuse_other_network(checkpoint, run.config, free)
+            refuse_other_groups(checkpoint, run.config.ckpt_path, run.network)
             refuse_other_classes(checkpoint, run.config.ckpt_path, run.data.classes)
             if run.config.train:
                 refuse_other_training(checkpoint, run.config)

@@ -84,11 +84,17 @@ def turned(in_channels, num_classes, group="R2M", **ours):
 
 
 @pytest.mark.parametrize("ema", ["null", "0.9"])
-def test_its_group_is_remembered(own, tmp_path, ema):
-    train(own("trainer.max_epochs=1", f"ema={ema}", "data.size=28", target=f"{__name__}.turned"))
+def test_its_group_is_remembered(own, tmp_path, monkeypatch, ema):
+    words = "trainer.max_epochs=1", f"ema={ema}", "data.size=28"
+    train(own(*words, target=f"{__name__}.turned"))
     assert gsa.load(tmp_path / "run", network=turned).group.name == "R2M"
     with pytest.raises(ValueError, match="LiftingConvolution of R4, but these weights are of R2M"):
         gsa.load(tmp_path / "run", network=turned(1, 10, "R4"))
+    monkeypatch.setattr(turned, "__defaults__", ("R4",))
+    best = tmp_path / "run" / "checkpoints" / "best.ckpt"
+    for words_more in ((), ("train=false",)):
+        with pytest.raises(ConfigError, match=r"has weights of R2M in layers.\d+, but this network is of R4 there"):
+            train(own(*words, *words_more, f"ckpt_path='{best}'", target=f"{__name__}.turned", folder="other"))
 
 
 class WithPictures(Flat):
