@@ -90,7 +90,7 @@ def by_groups(
     numpy.add.at(held, (rows, numpy.array(labels)), 1)
     total, wanted = held.sum(0), _wanted(held, shares, name)
     order = numpy.random.default_rng(seed).permutation(len(names))
-    order = order[numpy.argsort(-(held / total).sum(1)[order], kind="stable")]
+    order = order[numpy.argsort(-held.sum(1)[order], kind="stable")]
     given, place = numpy.zeros_like(wanted), numpy.zeros(len(names), dtype=int)
     for group in order:
         place[group] = ((wanted - given) / total**2 @ held[group]).argmax()

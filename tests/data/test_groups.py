@@ -72,6 +72,18 @@ def test_classes_are_as_even_as_groups_of_any_size_allow():
             assert numpy.array(counts) / sum(counts) == pytest.approx([0.2, 0.1, 0.7], abs=0.06)
 
 
+def test_groups_of_one_size_give_every_part_its_share_of_every_class():
+    """A hundred patients with fifty cells each. Planted: those that have most of the rarest class first are in one part."""
+    random = numpy.random.default_rng(0)
+    groups = [str(group) for group in range(100) for _ in range(50)]
+    labels = numpy.concatenate([random.choice(4, 50, p=random.dirichlet([1] * 4)) for _ in range(100)]).tolist()
+    for seed in range(3):
+        parts = by_groups(labels, groups, {"test": 0.2, "val": 0.08}, seed, str)
+        counts = numpy.array([numpy.bincount([labels[row] for row in part], minlength=4) for part in parts])
+        assert counts.sum(1) / 5000 == pytest.approx([0.2, 0.08, 0.72], abs=0.011)
+        assert counts / counts.sum(0) == pytest.approx(numpy.array([[0.2], [0.08], [0.72]]).repeat(4, 1), abs=0.03)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_few_groups_of_some_classes_each_are_moved_until_every_part_has_all(seed):
     """Twenty patients with some of ten kinds of cells: dealt out alone, mostly a part would lack a kind."""
