@@ -47,10 +47,14 @@ def run(text: str, name: str = "page") -> str:
 
 
 def _commands(code: str) -> None:
+    """As in processes of their own, which leave the numbers that Python draws as they are."""
+    import torch
+
     from gsa.cli import main
 
-    for line in code.splitlines():
-        main(shlex.split(line, comments=True)[1:])
+    with torch.random.fork_rng([]):
+        for line in code.splitlines():
+            main(shlex.split(line, comments=True)[1:])
 
 
 def _same(stated: str, printed: str) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "check_pixels",
     "check_positive",
     "check_probability",
+    "check_tensor",
     "is_count",
 ]
 
@@ -75,11 +76,25 @@ def check_kind(kind: type, **values: object) -> None:
             raise ValueError(f"{name} must be of the class {kind.__name__}, but got {value!r}")
 
 
+def check_tensor(x: object, taker: str) -> None:
+    """Refuse arrays and pictures of other libraries, by what takes them.
+
+    Raises:
+        ValueError: with the class.
+    """
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"{taker} needs a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of an array, "
+            "torchvision.transforms.functional.to_tensor of a picture"
+        )
+
+
 def check_floating(x: Tensor, taker: str) -> None:
     """Refuse whole numbers, as of pictures that were read as bytes, by what takes them.
 
     Raises:
-        ValueError: with the dtype.
+        ValueError: with the dtype; what is no tensor.
     """
+    check_tensor(x, taker)
     if not (x.is_floating_point() or x.is_complex()):
         raise ValueError(f"{taker} needs floating numbers, as pictures / 255 are, but got {x.dtype}")

@@ -1,5 +1,6 @@
 """gsa explore"""
 
+import errno
 import ipaddress
 import socket
 import sys
@@ -47,7 +48,7 @@ def _serve(options: Namespace) -> int:
     networks = {str(name): read(name) for name in (*options.checkpoint, *_SHIPPED)}
     known = _subjects(options)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    with socket.create_server((options.host, options.port), family=family) as bound:
+    with _bound(options.host, options.port, family) as bound:
         host, port = bound.getsockname()[:2]
         answers = application(networks, host, lambda: _reports(known), options.host)
         if not ipaddress.ip_address(host).is_loopback:
@@ -60,6 +61,14 @@ def _serve(options: Namespace) -> int:
             webbrowser.open(address)
         serve(answers, bound)
     return 0
+
+
+def _bound(host: str, port: int, family: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        free = "; leave --port out, and a free one is taken" if error.errno == errno.EADDRINUSE else ""
+        raise ValueError(f"the page cannot be answered at {host}, port {port}: {error.strerror}{free}") from error
 
 
 def _subjects(options: Namespace) -> dict[str, _Subject]:

@@ -15,7 +15,16 @@ from torchvision.transforms.functional import to_tensor
 from gsa.cli import stop_telling
 from gsa.cli._subject import found
 from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
-from gsa.files.pictures import ENDINGS, files_inside, has_pages, is_called_a_picture, passed_over, read_picture
+from gsa.files.pictures import (
+    BENEATH,
+    ENDINGS,
+    files_inside,
+    has_pages,
+    has_transparency,
+    is_called_a_picture,
+    passed_over,
+    read_picture,
+)
 from gsa.groups import Group, group
 from gsa.models import Network, PictureFormat
 from gsa.saved import Saved, read
@@ -81,6 +90,10 @@ def run(options: Namespace) -> int:
         print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
     if stacks := [printable(str(path)) for path, _ in table if has_pages(path)]:
         print(f"gsa: of {len(stacks)} with several pages the first was read:", *stacks, sep="\n    ", file=sys.stderr)
+    if transparent := [printable(str(path)) for path, _ in table if has_transparency(path)]:
+        print(
+            f"gsa: {len(transparent)} with transparent pixels, {BENEATH}", *transparent, sep="\n    ", file=sys.stderr
+        )
     if negatives:
         print(_doubt(negatives, len(files), saved.pictures), file=sys.stderr)
     return 0 if not left_out else 1 if table else 2

@@ -15,9 +15,10 @@ from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._layout import classes_below, places_of, refuse_links
-from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_stacks
+from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
 from gsa.files import printable
+from gsa.files.pictures import BENEATH
 
 __all__ = ["ImageFolderDataModule"]
 
@@ -198,7 +199,10 @@ class ImageFolderDataModule(PictureDataModule):
         paths = [path for files in parts.values() for path, _ in files.files]
         refuse_links(paths, "every picture must be a file of its own")
         seen = look_at(paths, self.image_size, self.white)
-        warn_of_stacks([path for path, found in seen.items() if found.has_pages], self.root)
+        stacks = [path for path, found in seen.items() if found.has_pages]
+        warn_of_files("several pages, of which the first is read", stacks, self.root)
+        transparent = [path for path, found in seen.items() if found.has_transparency]
+        warn_of_files(f"transparent pixels, {BENEATH}", transparent, self.root)
         warn_of_dark_files(seen.values(), self.white)
         contents = {path: found.content for path, found in seen.items()}
         self._judge_copies(contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import track
 
 from gsa.files import printable
-from gsa.files.pictures import brightest, has_pages, read_picture
+from gsa.files.pictures import brightest, has_pages, has_transparency, read_picture
 
-__all__ = ["Seen", "look_at", "warn_of_dark_files", "warn_of_stacks"]
+__all__ = ["Seen", "look_at", "warn_of_dark_files", "warn_of_files"]
 
 _SHOWN = 5  # files of a warning
 _DARK = 4  # times below what a file could hold, where two of its bits or more are never used
@@ -27,12 +27,14 @@ class Seen:
         unread: why it cannot be read as a picture; None where it can.
         content: SHA-256 of its bytes; that of no other file where it cannot be read.
         has_pages: whether it is a stack, of which the first page is read.
+        has_transparency: whether a pixel is not opaque, of which the colour beneath is read.
         brightest: its largest number and the largest that it could hold, where these have more than 8 bits.
     """
 
     unread: str | None
     content: str
     has_pages: bool = False
+    has_transparency: bool = False
     brightest: tuple[int, int] | None = None
 
 
@@ -51,14 +53,12 @@ def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[s
         return dict(zip(paths, found, strict=True))
 
 
-def warn_of_stacks(paths: Iterable[str], root: str | os.PathLike) -> None:
-    """Count the files of which only the first page is read, where there are any, with their paths below a folder."""
-    if stacks := sorted(paths):
-        named = ", ".join(printable(os.path.relpath(path, root)) for path in stacks[:_SHOWN])
-        more = ", …" if len(stacks) > _SHOWN else ""
-        warnings.warn(
-            f"files with several pages, of which the first is read ({len(stacks)}): {named}{more}", stacklevel=2
-        )
+def warn_of_files(what: str, paths: Iterable[str], root: str | os.PathLike) -> None:
+    """Count the files of which that is true, where there are any, with their paths below a folder."""
+    if found := sorted(paths):
+        named = ", ".join(printable(os.path.relpath(path, root)) for path in found[:_SHOWN])
+        more = ", …" if len(found) > _SHOWN else ""
+        warnings.warn(f"files with {what} ({len(found)}): {named}{more}", stacklevel=2)
 
 
 def warn_of_dark_files(seen: Iterable[Seen], white: int | None) -> None:
@@ -85,4 +85,4 @@ def _seen(path: str, size: int, white: int | None) -> Seen:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         return Seen(str(error), path)
-    return Seen(None, content, has_pages(path), brightest(path))
+    return Seen(None, content, has_pages(path), has_transparency(path), brightest(path))

@@ -42,7 +42,7 @@ def biases() -> dict[str, Any]:
     ]
     batch, layer = nn.BatchNorm1d(8, dtype=torch.float64), nn.LayerNorm(8, dtype=torch.float64)
     of_norms = [
-        _before_norm("Linear bias before BatchNorm", "void", batch, rows, direction),
+        _before_norm("Linear bias before BatchNorm, in training", "void", batch, rows, direction),
         _before_norm("Linear bias before LayerNorm", "matters", layer, rows, direction),
         _before_norm("The same in all channels, before LayerNorm", "void", layer, rows, torch.ones_like(direction)),
     ]

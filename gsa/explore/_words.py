@@ -12,7 +12,7 @@ from gsa.symmetry.statements import sentence
 
 __all__ = ["words"]
 
-_LABELS = {"none": "none", "absolute": "indices", "sinusoidal": "sinusoidal", "rotary": "rotary"}
+_ENCODINGS = ("none", "absolute", "sinusoidal", "rotary")
 _ORDERS = tuple(itertools.permutations(range(3)))
 _MATRICES = (
     "embeddings", "added", "inputs", "query", "key", "value", "turned_query", "turned_key", "scores", "attention",
@@ -39,10 +39,10 @@ def words(positions: int = 13) -> dict[str, Any]:
     """
     if positions < 1:
         raise ValueError(f"there must be at least 1 position, but got {positions}")
-    axes = (len(_LABELS), len(_ORDERS), positions)
-    cases = list(itertools.product(_LABELS, _ORDERS, range(positions)))
+    axes = (len(_ENCODINGS), len(_ORDERS), positions)
+    cases = list(itertools.product(_ENCODINGS, _ORDERS, range(positions)))
     found = [sentence(*case) for case in cases]
-    before = {encoding: sentence(encoding) for encoding in _LABELS}
+    before = {encoding: sentence(encoding) for encoding in _ENCODINGS}
     start = before["none"]
 
     def by_case(rows: list[Tensor]) -> Tensor:
@@ -50,7 +50,7 @@ def words(positions: int = 13) -> dict[str, Any]:
 
     return {
         "words": list(start.words),
-        "encodings": list(_LABELS.values()),
+        "encodings": list(_ENCODINGS),
         "orders": [list(order) for order in _ORDERS],
         "positions": positions,
         "weights": {name: getattr(start, f"{name}_weight").tolist() for name in ("query", "key", "value")},

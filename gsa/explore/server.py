@@ -29,7 +29,7 @@ with brought_by("explore"):
     from starlette.routing import Route
 
     from gsa.explore._guard import Guard, body, refusal
-    from gsa.files.pictures import read_picture
+    from gsa.files.pictures import BENEATH, has_transparency, read_picture
 
 __all__ = ["application", "serve"]
 
@@ -143,7 +143,8 @@ class _Served:
         known = (await self._asked_for(request)).own.pictures
         sent = io.BytesIO(await body(request))
         framed = await self._computed(read_picture, sent, "L", known.image_size, known.white)
-        return Response(framed.tobytes(), media_type="application/octet-stream")
+        told = f"A picture with transparent pixels, {BENEATH}." if await self._computed(has_transparency, sent) else ""
+        return Response(framed.tobytes(), media_type="application/octet-stream", headers={"Told": told})
 
     async def state(self, request: Request) -> Response:
         shown = await self._asked_for(request)

@@ -13,6 +13,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from gsa.files._text import printable
 
 __all__ = [
+    "BENEATH",
     "ENDINGS",
     "FORMATS",
     "MOST_BYTES",
@@ -20,6 +21,7 @@ __all__ = [
     "brightest",
     "files_inside",
     "has_pages",
+    "has_transparency",
     "is_called_a_picture",
     "is_hidden",
     "passed_over",
@@ -30,6 +32,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is st
 ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
+BENEATH = "of which the colour beneath is read, most often black: lay them on white first, if that is meant"
 _LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 _SMALLER = "cut it into pieces, or save it at a smaller scale"
 _OFTEN = 5  # endings that are named
@@ -67,6 +70,12 @@ def has_pages(path: str | os.PathLike) -> bool:
         return False
 
 
+def has_transparency(path: str | os.PathLike | BinaryIO) -> bool:
+    """Whether pixels of a picture are not opaque: `read_picture` reads the colour beneath, most often black."""
+    with Image.open(path, formats=FORMATS) as opened:
+        return opened.has_transparency_data and opened.convert("RGBA").getextrema()[3][0] < 255
+
+
 def brightest(path: str | os.PathLike) -> tuple[int, int] | None:
     """The largest whole number of a grey picture of more than 8 bits, and the largest it could hold; None of others."""
     with Image.open(path, formats=FORMATS) as opened:
@@ -84,7 +93,8 @@ def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int, white
     Args:
         path: a PNG, JPEG, TIFF, BMP, WebP or GIF file, or one that is open or in memory.
         mode: of the picture that comes out, "L" or "RGB". Whole numbers of 16 or 32 bits come out on the scale of 8,
-            white as white; floating ones are taken as they are, from 0 to 1. Transparency is left out.
+            white as white; floating ones are taken as they are, from 0 to 1. Transparency is left out, whatever
+            colours lie beneath.
         size: its side in pixels.
         white: the whole number of more than 8 bits that is white, as are larger ones; the largest that the file could
             hold when None.

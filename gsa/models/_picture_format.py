@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gsa._checks import is_count
+from gsa._checks import check_tensor, is_count
 
 __all__ = ["PictureFormat"]
 
@@ -81,8 +81,9 @@ class PictureFormat:
         """[..., C, H, W] in [0, 1] → what the network is given.
 
         Raises:
-            ValueError: whole numbers, such as bytes in 0 … 255.
+            ValueError: whole numbers, such as bytes in 0 … 255; what is no tensor.
         """
+        check_tensor(pictures, "normalise")
         if not pictures.is_floating_point():
             raise ValueError(f"pictures must be floating numbers in [0, 1], but got {pictures.dtype}")
         mean, std = (torch.tensor(values).view(-1, 1, 1).to(pictures) for values in (self.mean, self.std))

@@ -16,7 +16,7 @@ __all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SymmetryReport:
     """Relative equivariance errors by element.
 
@@ -37,7 +37,7 @@ class SymmetryReport:
         """Exact elements beyond the tolerance; NaN is beyond it."""
         return {g: error for g, error in self.exact.items() if not error <= self.tolerance}
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [(g, error, "exact") for g, error in self.exact.items()]
         rows += [(g, error, "sampled") for g, error in self.sampled.items()]
         lines = [f"{self.symmetry.name}: relative equivariance error (exact elements within {self.tolerance:g})"]

@@ -11,7 +11,7 @@ from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._evaluating import evaluating, name_of, saying_dtype
 from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
-from gsa.symmetry._shifts import check_shift
+from gsa.symmetry._shifts import check_shift, whole_shift
 from gsa.symmetry._silence import refuse_silence, refuse_stillness
 
 __all__ = ["equivariance_error", "measured_group", "permutation_error", "translation_error"]
@@ -88,7 +88,7 @@ def translation_error(
         ValueError: the margin leaves nothing, the shift moves nothing of the picture, the output is no tensor, has
             another size, or does not depend on the input.
     """
-    shift = (shift, shift) if isinstance(shift, int) else shift
+    shift = whole_shift(shift)
     height, width = x.shape[-2:]
     if 2 * margin >= min(height, width) or margin < 0:
         raise ValueError(f"a margin of {margin} leaves nothing of a {height}×{width} map")
@@ -144,6 +144,10 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The module for inputs that it may change and outputs that it may use again, as long as they are tensors."""
 
     def run(x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"a measurement needs a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of an array"
+            )
         with saying_dtype(module, x):
             output = module(x.clone())
         if not isinstance(output, Tensor):

@@ -20,7 +20,7 @@ _MOST_COLUMNS = 8
 _MOST_NAMED = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayerReport:
     """`layer_errors` or `gradient_errors`, judged: exact elements within a tolerance or broken, others sampled.
 
@@ -114,7 +114,7 @@ class LayerReport:
             },
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.table()
 
     def shown(self, depth: int | None = None) -> list[str]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from gsa.symmetry._action import Action, on_plane
 
-__all__ = ["Shifts", "check_shift"]
+__all__ = ["Shifts", "check_shift", "whole_shift"]
 
 
 class _Maps(NamedTuple):
@@ -31,7 +32,7 @@ class Shifts(Action):
     Gradients of weights are sums over all cells, those of the border among them.
 
     Args:
-        shifts: (down, right) in pixels of the input.
+        shifts: (down, right) in pixels of the input, or one number for both.
         margin: in pixels of the input; on a map, in as many cells as it covers.
 
     Raises:
@@ -41,13 +42,13 @@ class Shifts(Action):
 
     name = "shifts"
 
-    def __init__(self, *shifts: tuple[int, int], margin: int = 0) -> None:
-        if not shifts or any(not isinstance(shift, Sequence) or len(shift) != 2 for shift in shifts):
-            raise ValueError(f"expected shifts (down, right) in pixels, such as (16, 0), but got {shifts}")
+    def __init__(self, *shifts: int | tuple[int, int], margin: int = 0) -> None:
+        if not shifts:
+            raise ValueError("expected shifts (down, right) in pixels, such as (16, 0), but got none")
         if margin < 0:
             raise ValueError(f"the margin must be at least 0 pixels, but got {margin}")
-        self.shifts, self.margin = shifts, margin
-        self.elements = [f"{down},{right}" for down, right in shifts]
+        self.shifts, self.margin = [whole_shift(shift) for shift in shifts], margin
+        self.elements = [f"{down},{right}" for down, right in self.shifts]
         self.exact = range(len(shifts))
 
     def act(self, x: Tensor, element: int) -> Tensor:
@@ -85,6 +86,21 @@ class Shifts(Action):
         inside[edge : rows - edge, edge : columns - edge] = 1
         inside = inside * torch.roll(inside, cells, (0, 1))
         return _Maps(maps, back, cells, inside)
+
+
+def whole_shift(shift: int | tuple[int, int]) -> tuple[int, int]:
+    """(down, right) in pixels, of one number both.
+
+    Raises:
+        ValueError: other than whole pixels, or than two of them.
+    """
+    steps = (shift, shift) if isinstance(shift, Integral) else shift
+    if not isinstance(steps, Sequence) or len(steps) != 2 or not all(isinstance(step, Integral) for step in steps):
+        raise ValueError(
+            f"a shift must be whole pixels (down, right), such as (16, 0), or one number for both, but got {shift!r}"
+        )
+    down, right = map(int, steps)
+    return down, right
 
 
 def check_shift(shift: tuple[int, int], x: Tensor) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gsa import groups
 from gsa.groups import Group
 from gsa.viz._figure import empty_figure
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_angles"]
 
 
-def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: Tensor, turns: Group) -> Figure:
+def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: Tensor, turns: Group | str) -> Figure:
     """Accuracy, and the mean logits of the right and of the best wrong class, against the angle of the input.
 
     Args:
@@ -32,6 +33,7 @@ def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: T
     Raises:
         ValueError: a group with mirrors, which are no angles.
     """
+    turns = groups.group(turns)
     if turns.mirrored:
         raise ValueError(f"turns must be a group of rotations, such as R24, but got {turns.name}")
     accuracy, right, wrong = [], [], []

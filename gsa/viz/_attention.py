@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from gsa import groups
 from gsa.groups import Group
-from gsa.viz._figure import empty_figure, numbers
+from gsa.viz._figure import check_picture, empty_figure, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,18 +16,31 @@ if TYPE_CHECKING:
 __all__ = ["draw_attention"]
 
 
-def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], group: Group) -> Figure:
+def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], group: Group | str) -> Figure:
     """The attention of one pixel on the picture around it, one panel a pose.
 
     Args:
         image: [C, H, W] in [0, 1].
-        attention: [|H|, U, V], weights on the window centred on the pixel.
+        attention: [|H|, U, V], weights on the window centred on the pixel, in maps of `gsa.nn.record_attention`
+            `maps[layer][picture, head, :, row, column]`.
         pixel: its row and column.
         group: H.
 
     Returns:
         A matplotlib figure.
+
+    Raises:
+        ValueError: an image or attention of another shape, a pixel outside the image.
     """
+    group = groups.group(group)
+    check_picture(image)
+    if attention.ndim != 3 or len(attention) != group.order:
+        raise ValueError(
+            f"attention must be of one pixel in {group.order} poses, [{group.order}, U, V], but got "
+            f"{list(attention.shape)}"
+        )
+    if not all(0 <= place < side for place, side in zip(pixel, image.shape[1:], strict=True)):
+        raise ValueError(f"pixel must lie on the {image.shape[1]}×{image.shape[2]} image, but got {pixel}")
     columns = min(group.order, 8)
     rows = -(-group.order // columns)
     figure = empty_figure(1.6 * columns + 0.3, 1.8 * rows + 0.2)

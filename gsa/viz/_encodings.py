@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from gsa import groups
 from gsa.groups import Group
 from gsa.viz._figure import empty_figure, numbers
 from gsa.viz._labels import in_lines
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_encodings"]
 
 
-def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
+def draw_encodings(spatial: Tensor, group: Group | str, channels: int = 4) -> Figure:
     """The acted encodings ρ_x(h⁻¹u), one row a pose h, one column a channel.
 
     Args:
@@ -26,7 +27,13 @@ def draw_encodings(spatial: Tensor, group: Group, channels: int = 4) -> Figure:
 
     Returns:
         A matplotlib figure.
+
+    Raises:
+        ValueError: an encoding of another shape.
     """
+    group = groups.group(group)
+    if spatial.ndim != 4 or len(spatial) != group.order:
+        raise ValueError(f"spatial must be [{group.order}, U, V, d], but got {list(spatial.shape)}")
     columns = min(channels, spatial.shape[-1])
     figure = empty_figure(1.3 * columns + 0.8, 1.3 * group.order + 0.4)
     axes = figure.subplots(group.order, columns, squeeze=False)

@@ -12,18 +12,28 @@ from gsa._extras import brought_by
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["empty_figure", "numbers"]
+__all__ = ["check_picture", "empty_figure", "numbers"]
 
 
 def empty_figure(width: float, height: float) -> Figure:
-    """A figure of so many inches that shows nowhere until it is shown or saved.
+    """A figure of so many inches that shows nowhere until it is saved, or ends the cell of a notebook.
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed; with the command that does.
     """
     with brought_by("train"):
-        from matplotlib.figure import Figure
-    return Figure(figsize=(width, height), layout="constrained")
+        from gsa.viz._notebook import NotebookFigure
+    return NotebookFigure(figsize=(width, height), layout="constrained")
+
+
+def check_picture(image: Tensor) -> None:
+    """Refuse what is not one picture.
+
+    Raises:
+        ValueError: with the shape.
+    """
+    if image.ndim != 3:
+        raise ValueError(f"image must be one picture, [C, H, W], but got {list(image.shape)}: images[0] is one of many")
 
 
 def numbers(tensor: Tensor) -> numpy.ndarray:

@@ -9,8 +9,9 @@ import numpy
 import torch
 from torch import Tensor
 
+from gsa import groups
 from gsa.groups import Group
-from gsa.viz._figure import empty_figure, numbers
+from gsa.viz._figure import check_picture, empty_figure, numbers
 from gsa.viz._labels import in_lines
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def draw_orbit(
     image: Tensor,
     features: Callable[[Tensor], Tensor],
     networks: dict[str, Callable[[Tensor], Tensor]],
-    group: Group,
+    group: Group | str,
     channel: int = 0,
 ) -> Figure:
     """Draw the orbit of a picture under a group: the picture, a feature in every pose, the logits.
@@ -35,18 +36,24 @@ def draw_orbit(
 
     Args:
         image: [C, H, W].
-        features: an equivariant layer or network part, [B, C, H, W] → [B, C′, poses, H, W].
+        features: an equivariant layer or network part, [B, C, H, W] → [B, C′, poses, H, W], or [B, C′, H, W], as of one
+            pose.
         networks: names and networks, [B, C, H, W] → [B, K]; one row of logits each.
         group: whose elements are the columns; of more than eight elements or poses, eight at most are shown.
         channel: of the feature.
 
     Returns:
         A matplotlib figure.
+
+    Raises:
+        ValueError: an image or features of other dimensions, a channel that is not there.
     """
+    group = groups.group(group)
+    check_picture(image)
     with torch.no_grad():
         elements = range(0, group.order, -(-group.order // _MOST))
         orbit = {g: group.act(image[None], g) for g in elements}
-        maps = {g: numbers(features(moved)[0, channel]) for g, moved in orbit.items()}
+        maps = {g: numbers(_maps(features(moved), channel)) for g, moved in orbit.items()}
         logits = {
             name: {g: numbers(network(moved)[0]) for g, moved in orbit.items()} for name, network in networks.items()
         }
@@ -74,6 +81,17 @@ def draw_orbit(
             axis.set_xticks([])
             axis.set_yticks([])
     return figure
+
+
+def _maps(features: Tensor, channel: int) -> Tensor:
+    """Those of one picture and channel: [poses, H, W]."""
+    if features.ndim not in (4, 5):
+        raise ValueError(
+            f"features must be [B, C, poses, H, W], or [B, C, H, W] as of one pose, but got {list(features.shape)}"
+        )
+    if not 0 <= channel < features.shape[1]:
+        raise ValueError(f"channel must be from 0 to {features.shape[1] - 1}, but got {channel}")
+    return features[0, channel] if features.ndim == 5 else features[0, channel, None]
 
 
 def _limits(values: list[numpy.ndarray]) -> tuple[float, float]:

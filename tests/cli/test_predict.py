@@ -123,6 +123,15 @@ def test_files_with_several_pages_are_named(tmp_path, capsys):
     assert "of 1 with several pages the first was read:\n    " in said and "stack.tif" in said and "one.tif" not in said
 
 
+def test_files_with_transparent_pixels_are_named(tmp_path, capsys):
+    for name, mode in (("strokes", "RGBA"), ("opaque", "RGB")):
+        Image.new(mode, (12, 12)).save(tmp_path / f"{name}.png")
+    assert cli.main(["predict", str(tmp_path), "--checkpoint", "digits_gsa"]) == 0
+    said = capsys.readouterr().err
+    assert "1 with transparent pixels, of which the colour beneath is read" in said
+    assert "strokes.png" in said and "opaque.png" not in said
+
+
 def test_poses_stand_under_their_picture(network, folder, capsys):
     assert cli.main(["predict", str(folder / "a.tif"), str(folder / "m.gif"), "--poses"]) == 0
     lines = capsys.readouterr().out.splitlines()

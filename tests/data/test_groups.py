@@ -73,7 +73,7 @@ def test_classes_are_as_even_as_groups_of_any_size_allow():
 
 
 def test_groups_of_one_size_give_every_part_its_share_of_every_class():
-    """A hundred patients with fifty cells each. Planted: those that have most of the rarest class first are in one part."""
+    """A hundred patients with fifty cells each. Planted: the first to be dealt out have most of the rarest class."""
     random = numpy.random.default_rng(0)
     groups = [str(group) for group in range(100) for _ in range(50)]
     labels = numpy.concatenate([random.choice(4, 50, p=random.dirichlet([1] * 4)) for _ in range(100)]).tolist()

@@ -72,6 +72,17 @@ def test_stacks_are_counted(tmp_path, recwarn):
         ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
 
 
+def test_transparent_pictures_are_counted(tmp_path, recwarn):
+    """Planted: black strokes on nothing, which are read as black on black. A channel that is opaque says nothing."""
+    write_pictures(tmp_path, parts=("all",))
+    Image.new("RGBA", (8, 8), (9, 9, 9, 255)).save(tmp_path / "all" / "cat" / "opaque.png")
+    ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
+    assert not recwarn.list
+    Image.new("RGBA", (8, 8)).save(tmp_path / "all" / "cat" / "strokes.png")
+    with pytest.warns(UserWarning, match=r"transparent pixels, .* most often black: .* \(1\): cat/strokes.png$"):
+        ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
+
+
 @pytest.mark.parametrize("largest, white, warning", [
     (2992, None, r"8 bits \(20\) use values up to 2992 of 65535 only, .* dark and coarse: data.white=4095 makes"),
     (2992, 4095, None),

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 import webbrowser
@@ -79,6 +80,10 @@ def test_files_are_framed_as_the_network_was_trained_and_bad_ones_are_refused(cl
     Image.linear_gradient("L").resize((120, 60)).convert("RGB").save(file, "PNG")
     sent = client.post("/picture", content=file.getvalue())
     assert sent.status_code == 200 and len(sent.content) == 144 and sent.content[0] < 20 and sent.content[-1] > 235
+    assert not sent.headers["Told"]
+    strokes = io.BytesIO()
+    Image.new("RGBA", (120, 60)).save(strokes, "PNG")
+    assert "transparent pixels" in client.post("/picture", content=strokes.getvalue()).headers["Told"]
     for content, told in (
         (b"<svg/>", "it is not a whole file of PNG"),
         (file.getvalue()[:60], "cannot be read"),
@@ -141,6 +146,9 @@ def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):
         (["--port", "70000"], "from 0 to 65535"),
     ):
         assert main(["explore", *asked_for]) == 2 and told in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["explore", "--port", str(taken.getsockname()[1])]) == 2
+    assert "in use" in (said := capsys.readouterr().err) and "leave --port out, and a free one is taken" in said
     monkeypatch.delitem(sys.modules, "gsa.explore.server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["explore"]) == 2

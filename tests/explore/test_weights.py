@@ -82,7 +82,7 @@ def test_biases_do_what_is_said_of_them(data, monkeypatch):
     assert [does(case) for case in cases] == [case["does"] for case in cases]
     monkeypatch.setattr(_biases, "bias_before_norm", lambda norm, *given: S.bias_before_norm(norm.eval(), *given))
     planted = {case["name"]: does(case) for case in _biases.biases()["cases"]}
-    assert planted["Linear bias before BatchNorm"] != "void", "means that stand still"
+    assert planted["Linear bias before BatchNorm, in training"] != "void", "means that stand still"
 
 
 @pytest.mark.parametrize("steps, orders", [(0, 1), (1, 0)])

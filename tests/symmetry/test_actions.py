@@ -7,7 +7,15 @@ from torch import nn
 from torchvision.models import SwinTransformer, VisionTransformer, resnet18
 
 import gsa
-from gsa.symmetry import FeaturePermutations, LayerReport, Shifts, TokenPermutations, equivariance_error, layer_errors
+from gsa.symmetry import (
+    FeaturePermutations,
+    LayerReport,
+    Shifts,
+    TokenPermutations,
+    equivariance_error,
+    layer_errors,
+    translation_error,
+)
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -153,7 +161,10 @@ def test_norms_and_pointwise_maps_commute_with_the_order_of_features_and_linear_
 
 @pytest.mark.parametrize("make, message", [
     (lambda: Shifts(), r"expected shifts \(down, right\)"),
-    (lambda: Shifts(3), r"expected shifts \(down, right\)"),
+    (lambda: Shifts((1, 2, 3)), r"whole pixels \(down, right\), such as .* but got \(1, 2, 3\)"),
+    (lambda: Shifts((2, 2.5)), r"whole pixels .* but got \(2, 2.5\)"),
+    (lambda: translation_error(torch.sin, torch.rand(1, 1, 8, 8), 1.5, margin=2), "whole pixels .* but got 1.5"),
+    (lambda: translation_error(torch.sin, torch.rand(1, 1, 8, 8), "2", margin=2), "whole pixels .* but got '2'"),
     (lambda: Shifts((1, 0), margin=-1), "margin must be at least 0"),
     (lambda: Shifts((1, 0), margin=4).act(torch.rand(1, 1, 8, 8), 0), "leaves nothing of a 8×8 picture"),
     (lambda: equivariance_error(nn.Identity(), torch.rand(1, 1, 8, 8), Shifts((1, 0), margin=4)), "leaves nothing"),

@@ -3,12 +3,14 @@
 import math
 from functools import partial
 
+import numpy
 import pytest
 import torch
 from torch import nn
 
 import gsa
 from gsa.symmetry import (
+    LayerReport,
     Shifts,
     TokenPermutations,
     assert_equivariant,
@@ -314,3 +316,20 @@ def test_whole_numbers_are_turned_on_the_grid_and_refused_between_its_pixels():
     x = torch.complex(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8))
     turned = gsa.group("R8").act(x, 1)
     assert torch.equal(turned.imag, gsa.group("R8").act(x.imag, 1))
+
+
+@pytest.mark.parametrize("takes", [
+    lambda x: gsa.create_model("digits_gsa")(x),
+    lambda x: gsa.nn.LiftingSelfAttention("R4", 1, 4)(x),
+    lambda x: gsa.models.PictureFormat("mine", 1, 8, 2, (0.5,), (0.5,), ("a", "b")).normalise(x),
+    lambda x: equivariance_error(torch.sin, x, "R4"),
+])  # fmt: skip
+def test_arrays_of_other_libraries_are_refused_with_what_makes_a_tensor(takes):
+    with pytest.raises(ValueError, match="needs a torch.Tensor, but got ndarray: torch.from_numpy makes one"):
+        takes(numpy.zeros((1, 1, 8, 8)))
+
+
+def test_a_report_shows_itself_in_a_notebook():
+    x = torch.rand(1, 1, 8, 8, dtype=torch.float64)
+    for report in (assert_equivariant(torch.sin, x, "R4"), LayerReport.of(torch.nn.ReLU(), x, "R4")):
+        assert "270°" in repr(report) and repr(report) == str(report)

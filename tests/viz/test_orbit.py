@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 import gsa
@@ -10,3 +11,24 @@ def test_a_column_for_each_element_and_a_row_for_each_thing_shown(tmp_path):
     assert len(figure.axes) == group.order * (1 + group.order + 1)
     assert [axis.get_title() for axis in figure.axes[:4]] == ["0°", "90°", "180°", "270°"]
     figure.savefig(tmp_path / "orbit.png")
+
+
+def test_a_map_without_poses_is_drawn_as_of_one():
+    figure = draw_orbit(torch.rand(1, 8, 8), torch.nn.Conv2d(1, 2, 3), {}, "R4")
+    assert len(figure.axes) == 4 * 2 and figure.axes[4].get_ylabel() == "feature"
+
+
+def test_a_figure_is_a_picture_in_a_notebook():
+    assert draw_orbit(torch.rand(1, 8, 8), torch.nn.Conv2d(1, 2, 3), {}, "R4")._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("wrong, message", [
+    ({"image": torch.rand(1, 1, 8, 8)}, r"one picture, \[C, H, W\], but got \[1, 1, 8, 8\]: images\[0\]"),
+    ({"channel": 2}, "channel must be from 0 to 1, but got 2"),
+    ({"features": torch.nn.Flatten()}, r"features must be \[B, C, poses, H, W\], .* but got \[1, 64\]"),
+    ({"group": "Q4"}, "a group is named"),
+])  # fmt: skip
+def test_what_is_no_orbit_is_refused(wrong, message):
+    given = {"image": torch.rand(1, 8, 8), "features": torch.nn.Conv2d(1, 2, 3), "networks": {}, "group": "R4"}
+    with pytest.raises(ValueError, match=message):
+        draw_orbit(**given | wrong)

@@ -118,6 +118,22 @@ def test_attention_has_a_panel_for_each_pose_on_its_pixel():
         assert list(window.get_extent()) == [3.5, 8.5, 4.5, -0.5]  # five pixels, the sixth column in their midst
 
 
+@pytest.mark.parametrize("shapes, pixel, message", [
+    (((1, 1, 9, 9), (4, 5, 5)), (2, 6), r"one picture, \[C, H, W\], but got \[1, 1, 9, 9\]"),
+    (((1, 9, 9), (4, 9, 9, 5, 5)), (2, 6), r"one pixel in 4 poses, \[4, U, V\], but got \[4, 9, 9, 5, 5\]"),
+    (((1, 9, 9), (8, 5, 5)), (2, 6), r"in 4 poses, .* but got \[8, 5, 5\]"),
+    (((1, 9, 9), (4, 5, 5)), (9, 0), r"on the 9×9 image, but got \(9, 0\)"),
+])  # fmt: skip
+def test_attention_that_is_not_of_one_pixel_is_refused(shapes, pixel, message):
+    with pytest.raises(ValueError, match=message):
+        viz.draw_attention(*map(torch.rand, shapes), pixel, "R4")
+
+
+def test_encodings_of_another_group_are_refused():
+    with pytest.raises(ValueError, match=r"spatial must be \[4, U, V, d\], but got \[8, 5, 5, 3\]"):
+        viz.draw_encodings(torch.rand(8, 5, 5, 3), "R4")
+
+
 def test_heads_are_drawn_where_they_look():
     encoding = gsa.encodings.QuadraticEncoding(gsa.group("R4"), 8, 5, gsa.encodings.Neighbourhood(3))
     heads = (encoding.offset.detach(), encoding.sharpness.detach(), encoding.preference.detach())

@@ -1,5 +1,10 @@
 // Weights: W beside PᵀWP, and losses of a network and its permuted twin in training.
 
+// What a matrix becomes: the hidden units of the MLP have an order Q of their own.
+const product = (name) => ({ "first of the MLP": "QᵀWP", "last of the MLP": "PᵀWQ" })[name] ?? "PᵀWP";
+
+const ordinal = (place) => `${place}${["", "st", "nd", "rd"][place] ?? "th"}`;
+
 function startOrders(data) {
   const state = { order: 0, optimizer: 0, entry: 0 };
   const names = Object.keys(data.values);
@@ -20,7 +25,7 @@ function startOrders(data) {
     const places = now.places[name];
     cells = places.map(() => []);
     const plain = grid("W", name, data.values[name], places.map((_, i) => i), columns);
-    const moved = grid("PᵀWP", name, now.values[name], places, columns);
+    const moved = grid(product(name), name, now.values[name], places, columns);
     byId("permuted").replaceChildren(plain, moved);
     follow(Math.min(state.entry, places.length - 1));
     card("error-key", now.errors["with the key"]);
@@ -63,8 +68,8 @@ function startOrders(data) {
     state.entry = entry;
     const [here, there] = cells[entry];
     byId("entry").textContent =
-      `${two(here.value)} stands in row ${here.i}, column ${here.j} of W, and ${two(there.value)} in row ${there.i}, ` +
-      `column ${there.j} of PᵀWP.`;
+      `${two(here.value)} in row ${here.i}, column ${here.j} of W is ${two(there.value)} of ${there.title}, ` +
+      `${ordinal(there.i + 1)} from the top and ${ordinal(there.j + 1)} from the left.`;
   }
 
   function showLosses(now) {

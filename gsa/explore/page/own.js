@@ -13,11 +13,13 @@ function startOwn(asks, take) {
   async function send(content) {
     const number = ++sent;
     try {
-      const answer = new Uint8Array(await (await askServer(`/picture?${new URLSearchParams(asks)}`, content)).arrayBuffer());
+      const response = await askServer(`/picture?${new URLSearchParams(asks)}`, content);
+      const answer = new Uint8Array(await response.arrayBuffer());
       if (number !== sent) return; // a newer one is on its way
       pixels = answer;
       trouble();
       give();
+      if (response.headers.get("Told")) trouble(new Error(response.headers.get("Told")));
     } catch (error) {
       if (number === sent) trouble(error);
     }

@@ -24,10 +24,10 @@ function startStarts(data) {
     const counts = data.different[state.optimizer];
     const when = `step ${data.steps[state.step]} of ${data.optimizers[state.optimizer]}`;
     const count = data.units.shape[3];
+    const most = Math.max(...at(data.units, state.optimizer).map(Math.abs)); // of all starts: one scale of colours
     const losses = data.starts.map((_, start) => at(data.loss, state.optimizer, start));
     const now = data.starts.map((name, start) => {
       const units = at(data.units, state.optimizer, start, state.step);
-      const most = Math.max(...at(data.units, state.optimizer, start).map(Math.abs));
       const different = counts[start][state.step];
       const told = different === 1 ? `one unit, ${count} times` : `${different} different units`;
       paint(tiles[start].canvas, units, units.length / count, (value) => signed((2 * value) / most), `${name}, ${when}: ${told}`);

@@ -20,7 +20,7 @@ function startTurn({ turn: data, names, offered, asks, choices: kinds }) {
   byId("kept").hidden = !data.keeps;
   byId("promise").textContent = promise(data);
   byId("group").textContent = data.group;
-  byId("count").textContent = data.poses.length;
+  byId("count").textContent = data.poses.length === 1 ? "one pose" : `${data.poses.length} poses`;
   ["own", "plain"].forEach((which, i) => {
     const [card, key] = [byId(`error-${which}`), document.querySelector(`.key.${which}`)];
     card.hidden = key.hidden = i >= names.length;
@@ -114,7 +114,7 @@ function told(data, { state, subject, errors, moved }) {
   if (moved !== undefined) return `${measured} ${move} in ${data.group}, but this network does not keep it.`;
   const reasons = [];
   if (angle % 90) reasons.push("the angle lies between the pixels, where pictures are sampled");
-  else if (!data.turns.includes(angle)) reasons.push(`a turn by ${angle}° is not in ${data.group}`);
+  if (!data.turns.includes(angle)) reasons.push(`a turn by ${angle}° is not in ${data.group}`);
   if (state.mirror && !data.mirrors) reasons.push(`mirrors are not in ${data.group}`);
   if (shifted) reasons.push("shifts meet the border and the pool, which takes every other pixel");
   if (!reasons.length) reasons.push(`this is not in ${data.group}`);

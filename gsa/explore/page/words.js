@@ -20,7 +20,7 @@ function startWords(data) {
 
   function shown() {
     const encoding = data.encodings[state.encoding];
-    const more = { rotary: ["turned_query", "turned_key"], indices: ["added", "inputs"], sinusoidal: ["added", "inputs"] };
+    const more = { rotary: ["turned_query", "turned_key"], absolute: ["added", "inputs"], sinusoidal: ["added", "inputs"] };
     return Object.keys(MATRICES).filter((name) => ALWAYS.includes(name) || (more[encoding] ?? []).includes(name));
   }
 
