@@ -73,7 +73,7 @@ def has_pages(path: str | os.PathLike) -> bool:
 def has_transparency(path: str | os.PathLike | BinaryIO) -> bool:
     """Whether pixels of a picture are not opaque: `read_picture` reads the colour beneath, most often black."""
     with Image.open(path, formats=FORMATS) as opened:
-        return opened.has_transparency_data and opened.convert("RGBA").getextrema()[3][0] < 255
+        return bool(opened.has_transparency_data and numpy.asarray(opened.convert("RGBA"))[..., 3].min() < 255)
 
 
 def brightest(path: str | os.PathLike) -> tuple[int, int] | None:

@@ -146,7 +146,8 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     def run(x: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
             raise ValueError(
-                f"a measurement needs a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of an array"
+                f"what is moved needs to be a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of "
+                "an array"
             )
         with saying_dtype(module, x):
             output = module(x.clone())
