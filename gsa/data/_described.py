@@ -16,7 +16,6 @@ class DescribedData(lightning.LightningDataModule):
         num_classes, in_channels, image_size: of the pictures.
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
         white: the whole number of more than 8 bits that is white in files; None where that is the largest they hold.
-        for_several_processes: whether each process of a run takes its share of every batch.
         for_test_only: whether there are no pictures but those of the test, for networks that are trained.
         parts: {"train", "val", "test"} → pictures, after `setup`.
         digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
@@ -30,7 +29,6 @@ class DescribedData(lightning.LightningDataModule):
     mean: Sequence[float]
     std: Sequence[float]
     white: int | None = None
-    for_several_processes = True
     for_test_only = False
     digests: Mapping[str, str] = {}
     parts: Mapping[str, Any]
@@ -42,8 +40,8 @@ class DescribedData(lightning.LightningDataModule):
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
 
     def pictures_at_once(self, part: str) -> int:
-        """In a batch of one process."""
-        return getattr(self, f"{part}_dataloader")().batch_size
+        """In a batch of all processes together."""
+        return getattr(self, f"{part}_dataloader")().batch_size * self._rank()[1]
 
     def describe(self) -> dict[str, str | int]:
         """What a report says of the data; sizes of the parts once they are loaded."""
@@ -79,6 +77,23 @@ class DescribedData(lightning.LightningDataModule):
         seen = loop.epoch_loop.batch_progress.current.processed
         goes_on = loop.restarting and seen < self.batches_per_epoch()  # else Lightning counts from 0
         return loop.epoch_progress.current.processed, seen if goes_on else 0
+
+    def _rank(self, batch_size: int = 0) -> tuple[int, int]:
+        """Which of how many processes this is; refused if batches of so many pictures cannot be shared out."""
+        if self.trainer is None:
+            return 0, 1
+        connector = getattr(self.trainer, "_accelerator_connector", None)
+        if self.trainer.world_size > 1 and getattr(connector, "use_distributed_sampler", False):
+            raise ValueError(
+                "each process takes its share of every batch already, and would get a share of that only: expected "
+                "Trainer(use_distributed_sampler=False), but got True, Lightning's default"
+            )
+        if batch_size % (world := self.trainer.world_size):
+            raise ValueError(
+                f"batch_size is that of the whole run and must be divisible by its {world} processes, "
+                f"but got {batch_size}"
+            )
+        return self.trainer.global_rank, world
 
     def _batches(self) -> int:
         """Training batches of an epoch, all of them."""

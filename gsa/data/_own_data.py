@@ -1,8 +1,7 @@
 """Anybody's LightningDataModule as data of a run."""
 
-import hashlib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
@@ -10,9 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 import lightning
 import torch
 from torch import Tensor
+from torch.utils.data import DistributedSampler
 
 from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
+from gsa.data._own_batches import ResumedBatches, SharedBatches
 
 __all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 
@@ -87,8 +88,6 @@ class OwnData(DescribedData):
         seed: of the run.
     """
 
-    for_several_processes = False
-
     def __init__(self, inner: Any, seed: int) -> None:
         super().__init__()
         self.inner, self.seed = inner, seed
@@ -98,7 +97,7 @@ class OwnData(DescribedData):
         self.mean, self.std = [0.0] * self.in_channels, [1.0] * self.in_channels  # until it is set up
         self.parts: dict[str, _Part] = {}
         self._sizes: dict[str, int] = {}  # of first batches: not every loader has one for all
-        self.batch_size = self.eval_batch_size = 100  # until the loaders are asked
+        self.batch_size, self.eval_batch_size = 0, 100  # the first until the loaders are asked
 
     def prepare_data(self) -> None:
         self.inner.prepare_data()
@@ -123,18 +122,14 @@ class OwnData(DescribedData):
         return self._sizes[part]
 
     def train_dataloader(self) -> Any:
-        if self.trainer is not None and self.trainer.world_size > 1:
-            raise ValueError(
-                f"every process would be given all batches of {type(self.inner).__name__}: expected one process, or a "
-                f"gsa.data.PictureDataModule, which shares them out, but got {self.trainer.world_size}"
-            )
-        return _Resumed(self._loader("train"), self._resumed_at, self.seed)
+        batches = ResumedBatches(self._loader("train"), self._resumed_at, self.seed)
+        return self._share(batches, *self._rank(self.batch_size), is_filled=True)
 
     def val_dataloader(self) -> Any:
-        return self._loader("val")
+        return self._share(self._loader("val"), *self._rank())
 
     def test_dataloader(self) -> Any:
-        return self._loader("test")
+        return self._share(self._loader("test"), *self._rank())
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         """As the module has it; the labels of every batch are looked at, while the CPU has them."""
@@ -176,7 +171,16 @@ class OwnData(DescribedData):
 
     def _loader(self, part: str) -> Any:
         self.inner.trainer = self.trainer  # which it may ask
-        return getattr(self.inner, f"{part}_dataloader")()
+        loader = getattr(self.inner, f"{part}_dataloader")()
+        if self._rank()[1] > 1 and isinstance(getattr(loader, "sampler", None), DistributedSampler):
+            raise ValueError(
+                f"{type(self.inner).__name__}.{part}_dataloader() must give all pictures to every process, which takes "
+                "its share of each batch, but has a DistributedSampler: leave it out"
+            )
+        return loader
+
+    def _share(self, loader: Any, rank: int, world: int, is_filled: bool = False) -> Any:
+        return loader if world == 1 else SharedBatches(loader, rank, world, is_filled)
 
     def _by_channel(self, name: str, default: Sequence[float]) -> Sequence[float]:
         """The module's `mean` or `std`, if it has one."""
@@ -259,26 +263,3 @@ def _first(loader: Iterable[Any], count: int) -> tuple[Tensor, Tensor]:
         if sum(len(one) for _, one in found) >= count:
             break
     return torch.cat([one for one, _ in found])[:count], torch.cat([one for _, one in found])[:count]
-
-
-class _Resumed:
-    """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen."""
-
-    def __init__(self, loader: Any, resumed_at: Callable[[], tuple[int, int]], seed: int) -> None:
-        self._loader, self._resumed_at, self._seed = loader, resumed_at, seed
-        self.batch_size = getattr(loader, "batch_size", None)
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __iter__(self) -> Iterator[Any]:
-        epoch, seen = self._resumed_at()
-        key = hashlib.sha256(f"{self._seed} {epoch}".encode()).digest()
-        seed = int.from_bytes(key[:8], "big") >> 1
-        torch.manual_seed(seed)
-        for owner in (self._loader, getattr(self._loader, "sampler", None)):  # of which generator it draws
-            if isinstance(generator := getattr(owner, "generator", None), torch.Generator):
-                generator.manual_seed(seed)
-        for number, batch in enumerate(self._loader):
-            if number >= seen:
-                yield batch

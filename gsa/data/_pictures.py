@@ -102,12 +102,7 @@ class PictureDataModule(DescribedData):
         self.setup()
         if self.for_test_only:
             raise ValueError(f"{self.name} must have training pictures, but all are for the test")
-        rank, world = self._rank()
-        if self.batch_size % world:
-            raise ValueError(
-                f"batch_size is that of the whole run and must be divisible by its {world} processes, "
-                f"but got {self.batch_size}"
-            )
+        rank, world = self._rank(self.batch_size)
         epoch, batches = self._resumed_at()
         seen, rounds = batches * self.batch_size, self._rounds_per_epoch()
         keeps = getattr(self.trainer, "overfit_batches", 0) > 0
@@ -135,18 +130,6 @@ class PictureDataModule(DescribedData):
         """How many times an epoch goes through the training pictures."""
         batches = len(self.parts["train"]) // self.batch_size
         return max(math.ceil(self.least_batches / batches), 1)
-
-    def _rank(self) -> tuple[int, int]:
-        """Which of how many processes this is."""
-        if self.trainer is None:
-            return 0, 1
-        connector = getattr(self.trainer, "_accelerator_connector", None)
-        if self.trainer.world_size > 1 and getattr(connector, "use_distributed_sampler", False):
-            raise ValueError(
-                "each process takes its share of every batch already, and would get a share of that only: expected "
-                "Trainer(use_distributed_sampler=False), but got True, Lightning's default"
-            )
-        return self.trainer.global_rank, self.trainer.world_size
 
     def _share_of(self, part: str) -> DataLoader:
         """Every picture in one of the processes, and in one only."""

@@ -134,12 +134,7 @@ def _used(run: Subject) -> dict[str, int]:
         "val": sum(trainer.num_val_batches or trainer.validate_loop.max_batches),
         "test": sum(trainer.num_test_batches),
     }
-    world = trainer.world_size  # batch_size is that of all processes together
-    sizes = {
-        "train": loaders.batch_size,
-        "val": loaders.pictures_at_once("val") * world,
-        "test": loaders.pictures_at_once("test") * world,
-    }
+    sizes = {"train": loaders.batch_size} | {part: loaders.pictures_at_once(part) for part in ("val", "test")}
     return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
 
 

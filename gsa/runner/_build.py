@@ -100,7 +100,7 @@ def build(config: DictConfig) -> Run:
     with at_levels(_SILENT):
         try:
             run = _make_all(config)
-            check_processes(run.trainer, run.data.batch_size if run.data.for_several_processes else None, draws_seed)
+            check_processes(run.trainer, run.data.batch_size, draws_seed)
             _try(run)
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
             raise ConfigError(_in_our_words(error)) from error

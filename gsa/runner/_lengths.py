@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from gsa.runner._build import Run
+from gsa.runner._ranks import check_batch_size
 from gsa.runner._schema import ConfigError
 
 __all__ = ["refuse_bad_lengths"]
@@ -13,10 +14,12 @@ def refuse_bad_lengths(run: Run) -> None:
     """Look at the trainer's limits, with data that have been read.
 
     Raises:
-        ConfigError: a share of the batches of a part that is less than one batch; a limit of steps within an epoch, at
-            whose end nothing would be validated.
+        ConfigError: batches that cannot be shared out among the processes; a share of the batches of a part that is
+            less than one batch; a limit of steps within an epoch, at whose end nothing would be validated.
     """
     config = run.config
+    if config.train:
+        check_batch_size(run.trainer, run.data.batch_size)
     trainer: Any = run.trainer  # which does not declare all of its attributes
     parts = {"train": config.train, "val": not run.data.for_test_only, "test": config.test}
     for part in (part for part, is_used in parts.items() if is_used):

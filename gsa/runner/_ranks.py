@@ -7,15 +7,15 @@ from lightning.pytorch.utilities import rank_zero_only
 from gsa.runner._schema import ConfigError
 from gsa.training.adapter import is_alone, is_ddp, started_from_outside
 
-__all__ = ["check_processes", "is_first_rank", "leave_group", "needs_processes"]
+__all__ = ["check_batch_size", "check_processes", "is_first_rank", "leave_group", "needs_processes"]
 
 
-def check_processes(trainer: lightning.Trainer, batch_size: int | None, draws_seed: bool) -> None:
+def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
     """Refuse ways to run several processes that would not train one run.
 
     Args:
         trainer: with its strategy.
-        batch_size: of the whole run; None of data that processes cannot share.
+        batch_size: of the whole run.
         draws_seed: whether every process would draw a seed for itself.
 
     Raises:
@@ -31,14 +31,19 @@ def check_processes(trainer: lightning.Trainer, batch_size: int | None, draws_se
     world, outside = trainer.world_size, started_from_outside(trainer)
     if trainer.num_nodes > 1 and not outside:
         raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
-    if batch_size is None:
-        raise ConfigError(
-            "data must be a gsa.data.PictureDataModule, which shares pictures among processes, for more than one"
-        )
-    if batch_size % world:
-        raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
+    check_batch_size(trainer, batch_size)
     if draws_seed and world > 1 and outside:
         raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")
+
+
+def check_batch_size(trainer: lightning.Trainer, batch_size: int) -> None:
+    """Refuse batches that cannot be shared out.
+
+    Raises:
+        ConfigError: with the number of processes.
+    """
+    if batch_size % (world := trainer.world_size):
+        raise ConfigError(f"data.batch_size must be divisible by the {world} processes, but got {batch_size}")
 
 
 def needs_processes(trainer: lightning.Trainer) -> bool:

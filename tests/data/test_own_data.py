@@ -129,9 +129,9 @@ def test_what_is_missing_or_wrong_is_named(configured, target, message):
         train(configured(target=f"tests.data.test_own_data.{target}"))
 
 
-def test_several_processes_are_refused(configured):
-    with pytest.raises(ConfigError, match=r"data must be a gsa.data.PictureDataModule, which shares pictures"):
-        build(configured("trainer=ddp", "trainer.devices=2", "trainer.accelerator=cpu"))
+def test_batches_that_several_processes_cannot_share_are_refused_before_they_start(configured):
+    with pytest.raises(ConfigError, match="data.batch_size must be divisible by the 3 processes, but got 16"):
+        train(configured("trainer=ddp", "trainer.devices=3", "trainer.accelerator=cpu"))
 
 
 def test_ours_is_left_as_it_is():

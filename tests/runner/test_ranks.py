@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.utils.data import SequentialSampler
+from torch.utils.data import DataLoader, DistributedSampler, SequentialSampler
 
 import gsa
 from gsa.data import DigitsDataModule, completed
@@ -105,13 +105,44 @@ def test_processes_that_overfit_have_shares_and_the_same_batches_in_all_epochs(p
     assert not seen[0] & seen[1] and len(seen[0] | seen[1]) == together
 
 
-def test_data_of_others_that_are_not_shared_out_are_refused():
-    data = completed(Stripes(), seed=0)
-    data.trainer = Trainer(1, 2)
-    with pytest.raises(ValueError, match="every process would be given all batches of Stripes: expected one process"):
+@pytest.mark.parametrize("batch_size", [8, 12])
+def test_batches_of_others_are_shared_out(batch_size):
+    """64 pictures in batches of 12, the last of 4, of which three processes train on 6."""
+
+    def batches(part, rank, world):
+        data = completed(Stripes(batch_size=batch_size), seed=0)
+        data.setup()
+        data.trainer = Trainer(rank, world)
+        return list(getattr(data, f"{part}_dataloader")())
+
+    for world in (2, 4) if batch_size == 8 else (2, 3):
+        for part in ("train", "test"):
+            whole = [picture for pictures, _ in batches(part, 0, 1) for picture in pictures]
+            shares = [batches(part, rank, world) for rank in range(world)]
+            found = [picture for share in shares for pictures, _ in share for picture in pictures]
+            assert {tuple(picture.flatten().tolist()) for picture in found} == {
+                tuple(picture.flatten().tolist()) for picture in whole
+            }
+            if part == "test":
+                assert len(found) == 64
+                rows = [next(i for i, one in enumerate(whole) if torch.equal(one, picture)) for picture in found]
+                assert rows == [row for rank in range(world) for row in range(rank, 64, world)]
+            else:
+                assert {len(share) for share in shares} == {len(batches(part, 0, 1))}
+                assert len({tuple(len(labels) for _, labels in share) for share in shares}) == 1
+
+
+def test_batches_of_others_that_cannot_be_shared_out_are_refused():
+    data = completed(Stripes(batch_size=8), seed=0)
+    data.setup()
+    data.trainer = Trainer(0, 3)
+    with pytest.raises(ValueError, match="divisible by its 3 processes, but got 8"):
         data.train_dataloader()
-    data.trainer = Trainer(0, 1)
-    assert len(data.train_dataloader()) == 8
+    sampler = DistributedSampler(range(64), num_replicas=2, rank=0)
+    data.inner.train_dataloader = lambda: DataLoader(range(64), 8, sampler=sampler)
+    data.trainer = Trainer(0, 2)
+    with pytest.raises(ValueError, match="all pictures to every process, .* has a DistributedSampler: leave it out"):
+        data.train_dataloader()
 
 
 @pytest.mark.slow
@@ -144,6 +175,20 @@ def test_two_processes_train_what_one_trains(small, tmp_path, weighed):
         assert (a - b).abs().max() <= 1e-10, name
     for a, b in zip(alone["history"], together["report"]["history"], strict=True):
         assert abs(a["train/loss"] - b["train/loss"]) < 1e-12 and abs(a["val/loss"] - b["val/loss"]) < 1e-6
+
+
+@pytest.mark.slow
+def test_two_processes_train_what_one_trains_on_data_of_others(configure, tmp_path):
+    """float64, no dropout; with batches of 12 of 64, of which the last has 4. Planted in the tests of shares."""
+    data = ("data=own", "data._target_=tests.data.test_own_data.Stripes", "data.batch_size=12", "+data.count=64")
+    same = (*data, *SMALLEST[:-1], "model.norm=sample", "trainer.precision=64-true", "optimizer=sgd", "recipe=digits")
+    one, alone = train(configure(*same, folder="one"))
+    two, together = train(configure(*same, *TWO, folder="two"))
+    assert two == pytest.approx(one) and together["report"]["used"] == alone["report"]["used"]
+    for (name, a), b in zip(state(tmp_path / "one").items(), state(tmp_path / "two").values(), strict=True):
+        assert (a - b).abs().max() <= 1e-10, name
+    rows = [(tmp_path / name / "test.csv").read_text().splitlines() for name in ("one", "two")]
+    assert [row.split(",")[:3] for row in rows[0]] == [row.split(",")[:3] for row in rows[1]] and len(rows[0]) == 65
 
 
 SWEEP = """

@@ -1,0 +1,62 @@
+"""Batches of anybody's loader: in an order that can be gone on with, and shared out among processes."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+__all__ = ["ResumedBatches", "SharedBatches"]
+
+
+class ResumedBatches:
+    """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen."""
+
+    def __init__(self, loader: Any, resumed_at: Callable[[], tuple[int, int]], seed: int) -> None:
+        self._loader, self._resumed_at, self._seed = loader, resumed_at, seed
+        self.batch_size = getattr(loader, "batch_size", None)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        epoch, seen = self._resumed_at()
+        key = hashlib.sha256(f"{self._seed} {epoch}".encode()).digest()
+        seed = int.from_bytes(key[:8], "big") >> 1
+        torch.manual_seed(seed)
+        for owner in (self._loader, getattr(self._loader, "sampler", None)):  # of which generator it draws
+            if isinstance(generator := getattr(owner, "generator", None), torch.Generator):
+                generator.manual_seed(seed)
+        for number, batch in enumerate(self._loader):
+            if number >= seen:
+                yield batch
+
+
+class SharedBatches:
+    """Of every batch the share of one of several processes: every `world`-th picture, counted over all batches.
+
+    Every process reads all of them, in an order that has to be the same in all, as one that PyTorch's generators draw.
+
+    Args:
+        loader: of pairs of pictures and labels.
+        rank, world: which of how many processes this is.
+        is_filled: whether pictures are repeated in a batch that cannot be shared out evenly, as training wants it;
+            else every picture is in one process, and in one only.
+    """
+
+    def __init__(self, loader: Any, rank: int, world: int, is_filled: bool) -> None:
+        self._loader, self._rank, self._world, self._is_filled = loader, rank, world, is_filled
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        seen = 0
+        for pictures, labels in self._loader:
+            count = len(labels)
+            if self._is_filled:
+                count += -count % self._world
+            mine = torch.arange((self._rank - seen) % self._world, count, self._world) % max(len(labels), 1)
+            seen += count
+            if len(mine):
+                yield pictures[mine], labels[mine]
