@@ -185,6 +185,7 @@ def _add_explore(explore: argparse.ArgumentParser) -> None:
     explore.add_argument("--port", type=int, default=0, help="that the page is served at (default: one that is free)")
     explore.add_argument("--host", default="127.0.0.1", help="address of this machine that it is served at")
     explore.add_argument("--open", action="store_true", help="open it in the browser, too")
+    explore.add_argument("--no-browser", action="store_true", help=argparse.SUPPRESS)  # as it is without --open
     explore.add_argument(
         "--model", action="append", default=[], metavar="NETWORK",
         help="layer by layer on the page too: what gsa check takes; may be said again",

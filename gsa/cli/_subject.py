@@ -16,7 +16,6 @@ from gsa.saved import read
 
 __all__ = ["found", "of_tokens", "subject"]
 
-_SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of a network's own data
 _PICTURES = 3
 
 
@@ -29,8 +28,8 @@ def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | Non
     if what in list_models() and what not in list_pretrained() and not Path(what).exists():
         torch.manual_seed(0)
         known = preset(what)
-        is_known = size is None and known.data in _SIDES
-        numbers = [known.keywords["in_channels"], *2 * [_SIDES[known.data]]] if is_known else _given(what, size)
+        own = [known.keywords["in_channels"], known.image_size, known.image_size]
+        numbers = own if size is None else _numbers(size)
         network = create_model(what, in_channels=numbers[0]).eval()
         return network, torch.rand(_PICTURES, *numbers, generator=generator), network.group
     saved = read(what)

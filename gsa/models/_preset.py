@@ -24,12 +24,14 @@ class Preset:
         network: class of the network.
         data, recipe: what it is trained on and how, as choices of the configuration groups of these names.
         options: keywords of the network that differ from its defaults, flat.
+        image_size: side of the pictures of these data, in pixels.
     """
 
     network: type[Network]
     data: str
     recipe: str
     options: Mapping[str, Any]
+    image_size: int
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -142,17 +142,18 @@ _IMAGEFOLDER_GSA = {
     "stem_pool": 4,
 }
 
-_PICTURES = {
-    "imagefolder": {"in_channels": 3, "num_classes": 2},
-    "rotmnist": {"in_channels": 1, "num_classes": 10},
-    "cifar10": {"in_channels": 3, "num_classes": 10},
-    "pcam": {"in_channels": 3, "num_classes": 2},
-    "digits": {"in_channels": 1, "num_classes": 10},
+_PICTURES = {  # side, channels, classes
+    "imagefolder": (64, 3, 2),
+    "rotmnist": (28, 1, 10),
+    "cifar10": (32, 3, 10),
+    "pcam": (96, 3, 2),
+    "digits": (12, 1, 10),
 }
 
 
 def _preset(network: type[Network], data: str, recipe: str, **options: Any) -> Preset:
-    return Preset(network, data, recipe, _PICTURES[data] | options)
+    side, in_channels, num_classes = _PICTURES[data]
+    return Preset(network, data, recipe, {"in_channels": in_channels, "num_classes": num_classes} | options, side)
 
 
 PRESETS: dict[str, Preset] = {

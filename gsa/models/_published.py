@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gsa.encodings import AdditiveEncoding, Encoded, FunctionalEncoding
@@ -90,8 +89,7 @@ class PublishedGroupTerm(GroupSelfAttention):
         encoding = self.encoding
         assert isinstance(encoding, AdditiveEncoding) and encoding.pose_vectors is not None
         relative = self.group.product[:, h].to(encoding.relative_pose.device)[encoding.relative_pose]
-        vectors = encoding.pose_vectors[relative]
-        return F.pad(vectors, (self.head_dim - vectors.shape[-1], 0))
+        return encoding._padded(encoding.pose_vectors[relative])
 
 
 def warn_of_group_term(group: Group) -> None:

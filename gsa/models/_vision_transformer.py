@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa._checks import check_positive
-from gsa._extras import not_installed
+from gsa._extras import brought_by
 from gsa.models._network import Network
 
 __all__ = ["VisionTransformer"]
@@ -48,10 +48,8 @@ class VisionTransformer(Network):
         dropout: float = 0.0,
     ) -> None:
         super().__init__("Z2", in_channels, num_classes)
-        try:
+        with brought_by("train"):
             from torchvision.models import VisionTransformer as Transformer  # takes a second to import
-        except ModuleNotFoundError as error:
-            raise not_installed("torchvision") from error
         check_positive(
             image_size=image_size, patch_size=patch_size, layers=layers, num_heads=num_heads, channels=channels,
             mlp_channels=mlp_channels,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gsa._extras import not_installed
+from gsa._extras import brought_by
 from gsa.report._gallery import GALLERY
 
 __all__ = ["dashboard"]
@@ -23,11 +23,9 @@ def dashboard(entity: str, project: str) -> Any:
     Raises:
         ModuleNotFoundError: wandb-workspaces is not installed.
     """
-    try:
+    with brought_by("dashboard"):
         import wandb_workspaces.reports.v2 as panels
         import wandb_workspaces.workspaces as workspaces
-    except ModuleNotFoundError as error:
-        raise not_installed("wandb-workspaces", "dashboard") from error
 
     def curve(metric: str) -> Any:
         return panels.LinePlot(title=metric, x="trainer/global_step", y=[metric], groupby="group")

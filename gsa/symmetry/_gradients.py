@@ -20,7 +20,7 @@ THE_INPUT = "the input"  # its key; no submodule can have a name with a space
 
 
 def gradient_errors(
-    module: nn.Module, x: Tensor, symmetry: Action | Group | str, apart: bool = False
+    module: nn.Module, x: Tensor, group: Action | Group | str, apart: bool = False
 ) -> dict[str, dict[int, float]]:
     """How far gradients are from moving with the input, and those of weights from staying as they are.
 
@@ -38,7 +38,7 @@ def gradient_errors(
     gradient may take either; in float64 this is rare.
 
     Args:
-        module, x, symmetry: as in `layer_errors`; the network is in eval mode.
+        module, x, group: as in `layer_errors`; the network is in eval mode.
         apart: judge every submodule apart.
 
     Returns:
@@ -48,7 +48,7 @@ def gradient_errors(
     Raises:
         ValueError: as of `layer_errors`; an output that has no gradient.
     """
-    module, symmetry = original(module), action(symmetry)
+    module, symmetry = original(module), action(group)
     with evaluating(module):
         with torch.no_grad():
             outputs = outputs_of(module, x, symmetry)

@@ -17,7 +17,7 @@ from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
 
 
-def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -> dict[str, dict[int, float]]:
+def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> dict[str, dict[int, float]]:
     """How far the output of every submodule, as a function of the network's input, is from commuting with a symmetry.
 
         error(g) = ‖F(L_g x) − L_g F(x)‖ / ‖F(x)‖,   F: input → output of the submodule
@@ -29,7 +29,7 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
     Args:
         module: any network of one tensor.
         x: what the symmetry acts on: pictures [B, C, H, W], features [B, C, |H|, H, W], tokens [B, N, C].
-        symmetry: any group, or its name, or another `Action`.
+        group: any group, or its name, or another `Action`.
 
     Returns:
         {name of a submodule: {element index: relative error}} in the order in which submodules finish; one that is
@@ -41,7 +41,7 @@ def layer_errors(module: nn.Module, x: Tensor, symmetry: Action | Group | str) -
         ValueError: an output of the module itself of another shape, of one that says nothing of some element, or one
             that does not depend on the input; an input that no exact element moves, or of another dtype.
     """
-    module, symmetry = original(module), action(symmetry)
+    module, symmetry = original(module), action(group)
     whole = name_of_whole(module)
     with torch.no_grad(), evaluating(module):
         outputs = outputs_of(module, x, symmetry)
@@ -66,7 +66,8 @@ def errors_given_to(
     """As `layer_errors`, of what submodules are given; nothing of one that is given what the symmetry does not move.
 
     Args:
-        module, x, symmetry: as there.
+        module, x: as there.
+        symmetry: its group.
         names: keys of `layer_errors`; the whole module is given nothing but x.
     """
     names = list(names)

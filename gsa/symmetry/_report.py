@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from gsa._compiled import original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
+from gsa.symmetry._assert import TOLERANCES
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
 from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
 
@@ -47,17 +47,17 @@ class LayerReport:
         cls,
         module: nn.Module,
         x: Tensor,
-        symmetry: Action | Group | str,
+        group: Action | Group | str,
         tolerance: float | None = None,
         backward: bool = False,
     ) -> "LayerReport":
         """Measure a module; arguments as in `layer_errors`, or for gradients as in `gradient_errors`.
 
-        The tolerance is 1e-5 if it is None, and 1e-4 for gradients that are not of float64: random ones cancel.
+        The tolerance is that of `assert_equivariant` if it is None, ten times as much for gradients, which cancel.
         """
-        module, symmetry = original(module), action(symmetry)
+        module, symmetry = original(module), action(group)
         if tolerance is None:
-            tolerance = 1e-4 if backward and x.dtype != torch.float64 else 1e-5
+            tolerance = TOLERANCES.get(x.dtype, 1e-5) * (10 if backward else 1)
         if not backward:
             errors = layer_errors(module, x, symmetry)
             report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))

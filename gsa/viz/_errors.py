@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gsa.viz._figure import empty_figure
-from gsa.viz._labels import in_lines
+from gsa.viz._figure import empty_figure, in_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

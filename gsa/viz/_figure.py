@@ -12,7 +12,7 @@ from gsa._extras import brought_by
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_picture", "empty_figure", "numbers"]
+__all__ = ["check_picture", "empty_figure", "in_lines", "numbers"]
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -39,3 +39,8 @@ def check_picture(image: Tensor) -> None:
 def numbers(tensor: Tensor) -> numpy.ndarray:
     """A tensor of any dtype and device in double precision, as matplotlib knows no half."""
     return tensor.detach().cpu().double().numpy()
+
+
+def in_lines(name: str) -> str:
+    """As "mirror, then 90°" in two lines, which would lie over its neighbours in one."""
+    return name.replace(", ", ",\n")

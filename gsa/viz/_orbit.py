@@ -11,8 +11,7 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.viz._figure import check_picture, empty_figure, numbers
-from gsa.viz._labels import in_lines
+from gsa.viz._figure import check_picture, empty_figure, in_lines, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

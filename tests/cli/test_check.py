@@ -53,10 +53,10 @@ def test_what_cannot_be_checked_is_refused(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_the_size_of_pictures_of_other_data_is_asked_for(monkeypatch, capsys):
-    monkeypatch.setitem(models.PRESETS, "mine", replace(models.preset("digits_r4_sa"), data="mine"))
+def test_pictures_of_any_network_by_name_are_of_its_size(monkeypatch, capsys):
+    monkeypatch.setitem(models.PRESETS, "mine", replace(models.preset("digits_r4_sa"), data="mine", image_size=13))
     assert cli.main(["check", "mine"]) == 2
-    assert "the size of the pictures of mine must be given, such as --input 3,64,64" in capsys.readouterr().err
+    assert "got 13×13 images, and 13 is not such a side" in capsys.readouterr().err
     assert cli.main(["check", "mine", "--input", "1,12,12"]) == 0
 
 

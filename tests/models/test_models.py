@@ -47,7 +47,6 @@ OURS = {
     "imagefolder_gsa": 30_000,
 }
 TRANSFORMERS = {"rotmnist_vit": "rotmnist_r4_sa", "cifar10_vit": "cifar10_z2_sa", "pcam_vit": "pcam_r4_sa"}
-SIDES = {"rotmnist": 28, "cifar10": 32, "pcam": 96, "digits": 12, "imagefolder": 64}
 GRID = gsa.group("R4M")  # all eight symmetries of the pixel grid
 
 
@@ -57,7 +56,7 @@ def count(network):
 
 def pictures(name, batch):
     """As many pictures as a network by name is made for."""
-    side = SIDES[preset(name).data]
+    side = preset(name).image_size
     return torch.rand(batch, preset(name).keywords["in_channels"], side, side)
 
 

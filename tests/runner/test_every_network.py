@@ -8,13 +8,11 @@ from gsa.models import preset
 from gsa.runner import train
 from tests.data.test_image_folder import write_pictures
 
-SIDES = {"digits": 12, "rotmnist": 28, "cifar10": 32, "pcam": 96, "imagefolder": 64}  # of the data of their own
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", gsa.list_models())
 def test_it_is_trained_for_a_step(configure, tmp_path, name):
-    side = SIDES[preset(name).data]
+    side = preset(name).image_size
     write_pictures(tmp_path / "pictures", side=(side, side))
     limits = [f"trainer.limit_{part}_batches=1" for part in ("train", "val", "test")]
     data = ("data=imagefolder", f"data.root={tmp_path / 'pictures'}", f"data.size={side}", "data.batch_size=2")

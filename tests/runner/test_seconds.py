@@ -82,5 +82,5 @@ def test_what_was_kept_is_what_was_made_of_these_sources(tmp_path, monkeypatch, 
 
 
 def test_the_operator_is_there_once_torch_and_gsa_are():
-    for imports in ("import gsa, torch", "import torch, gsa", "import gsa.files, torch"):
+    for imports in ("import gsa, torch", "import torch, gsa"):
         subprocess.run([sys.executable, "-c", f"{imports}; torch.ops.gsa.attend"], check=True)

@@ -58,7 +58,7 @@ def test_keys_are_the_same_in_training_and_eval_and_weights_of_every_dtype_are_l
     network = gsa.create_model(name)
     keys = list(network.train().state_dict())
     assert list(network.eval().state_dict()) == keys == list(network.to(dtype).state_dict())
-    side = {"digits": 12, "rotmnist": 28}[preset(name).data]
+    side = preset(name).image_size
     pictures = {"data": "d", "in_channels": 1, "image_size": side, "num_classes": 10, "mean": [0.5], "std": [0.5],
                 "classes": list("0123456789")}  # fmt: skip
     write_export(tmp_path, {"model": {"name": name}, "pictures": pictures}, network.state_dict())
