@@ -19,6 +19,7 @@ class DescribedData(lightning.LightningDataModule):
         for_test_only: whether there are no pictures but those of the test, for networks that are trained.
         parts: {"train", "val", "test"} → pictures, after `setup`.
         digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
+        redrawn: parts that are drawn from files otherwise than until 26 November 2026, after `setup`.
     """
 
     name: str
@@ -31,6 +32,7 @@ class DescribedData(lightning.LightningDataModule):
     white: int | None = None
     for_test_only = False
     digests: Mapping[str, str] = {}
+    redrawn: Sequence[str] = ()
     parts: Mapping[str, Any]
 
     def batches_per_epoch(self) -> int:

@@ -169,6 +169,8 @@ class ImageFolderDataModule(PictureDataModule):
         if self.groups is None:
             warn_of_folders(folder, classes, list(zip(files.below(folder, classes), files.labels, strict=True)))
             same = [contents[path] for path, _ in files.files]
+            if "test" not in shares or len(set(same)) < len(same):  # class by class, copies together
+                self.redrawn = ("train", *shares)
             *drawn, train = divided(files.labels, same, named, self.split_seed, classes.__getitem__)
         else:
             groups = self._groups_of(files, folder, classes)

@@ -75,4 +75,4 @@ class AttentionOptions:
 
 
 AttentionOptions.__module__ = "gsa.nn"  # by which checkpoints that hold options are read, without running code
-torch.serialization.add_safe_globals([AttentionOptions])
+torch.serialization.add_safe_globals([AttentionOptions, (AttentionOptions, "gsa.nn._options.AttentionOptions")])

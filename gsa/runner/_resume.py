@@ -239,12 +239,14 @@ def _run_of(checkpoint: Path) -> dict[str, Any]:
 
 def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path) -> None:
     if differing := _of_another_run(before, config):
+        there = flat(as_meant(before))
+        told = ", ".join(f"{key} ({there[key]!r} there)" if key in there else key for key in differing)
         last = folder / "checkpoints" / "last.ckpt"
         may_go_on = last.exists() and not any(is_below(key, ("model", *_OF_THE_TRAINING)) for key in differing)
         way_on = f", or go on with these in that run alone by {override('ckpt_path', last)}" if may_go_on else ""
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
-            f"{', '.join(differing)}: choose another folder ({_FOLDERS}){way_on}"
+            f"{told}: give those of its config.yaml, or choose another folder ({_FOLDERS}){way_on}"
         )
 
 

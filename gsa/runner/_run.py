@@ -158,12 +158,12 @@ def _read_inputs(run: Run) -> None:
             refuse_other_classes(checkpoint, run.config.ckpt_path, run.data.classes)
             if run.config.train:
                 refuse_other_training(checkpoint, run.config)
-                refuse_other_pictures(checkpoint, run.config.ckpt_path, run.data.digests)
+                refuse_other_pictures(checkpoint, run.config.ckpt_path, run.data)
             else:
                 here = run.data.picture_format()
                 refuse_other_format(checkpoint, run.config.ckpt_path, here, run.config.data)
                 if not run.data.for_test_only:
-                    warn_of_another_test(checkpoint, run.config.ckpt_path, run.data.digests)
+                    warn_of_another_test(checkpoint, run.config.ckpt_path, run.data)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 

@@ -50,13 +50,17 @@ def refuse_other_format(checkpoint: dict[str, Any], path: str, here: Mapping[str
         )
 
 
-def refuse_other_pictures(checkpoint: dict[str, Any], path: str, digests: Mapping[str, str]) -> None:
+def refuse_other_pictures(checkpoint: dict[str, Any], path: str, data: Any) -> None:
     """Compare the digests of the parts that a checkpoint was trained on, where it has them, with those of the data.
+
+    Args:
+        checkpoint, path: of the run.
+        data: that have been set up, as `gsa.data` describes them.
 
     Raises:
         ValueError: naming the parts that differ.
     """
-    if differing := _differing(checkpoint, digests):
+    if differing := _differing(checkpoint, data):
         raise ValueError(
             f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
             f"{', '.join(differing)} were added, removed or renamed (or divided as earlier versions did: folders "
@@ -65,9 +69,9 @@ def refuse_other_pictures(checkpoint: dict[str, Any], path: str, digests: Mappin
         )
 
 
-def warn_of_another_test(checkpoint: dict[str, Any], path: str, digests: Mapping[str, str]) -> None:
+def warn_of_another_test(checkpoint: dict[str, Any], path: str, data: Any) -> None:
     """Of files that have changed since a checkpoint was trained: the test part may hold what it was trained on."""
-    if "test" in _differing(checkpoint, digests):
+    if "test" in _differing(checkpoint, data):
         warnings.warn(
             f"the files of the test part are others than when {path} was trained: of folders that were divided anew, "
             "some may have been trained on",
@@ -75,10 +79,12 @@ def warn_of_another_test(checkpoint: dict[str, Any], path: str, digests: Mapping
         )
 
 
-def _differing(checkpoint: dict[str, Any], digests: Mapping[str, str]) -> list[str]:
-    """Parts of which both say what they hold, and not the same."""
-    there = checkpoint.get("digests", {})
-    return [part for part in there if there[part] != digests.get(part)]
+def _differing(checkpoint: dict[str, Any], data: Any) -> list[str]:
+    """Parts that both tell of, and not the same; of a checkpoint that tells of none, those that are drawn anew."""
+    there = checkpoint.get("digests")
+    if there is None:  # until 23 November 2026
+        return list(data.redrawn)
+    return [part for part in there if there[part] != data.digests.get(part)]
 
 
 def _named(names: Sequence[str], others: Sequence[str]) -> str:

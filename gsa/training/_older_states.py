@@ -12,15 +12,17 @@ def without_empty(state: dict[str, Any], count: int) -> dict[str, Any]:
 
     Args:
         state: the `state_dict` of an optimizer.
-        count: of the parameters that there are now. An optimizer that remembers nothing of each does not say which of
-            more were empty; it need not, as they were all positions, which are its last group.
+        count: of the parameters that there are now. Of more, those were empty of which nothing is remembered: all were
+            positions, which are the last group, and of the lifting layer, which comes first in it.
     """
     indices = [index for group in state["param_groups"] for index in group["params"]]
-    empty = set(() if state["state"] else indices[count:]) | {
+    empty = {
         index
         for index, values in state["state"].items()
         if any(isinstance(value, Tensor) and not value.numel() for value in values.values())
     }
+    unknown = [index for index in state["param_groups"][-1]["params"] if index not in state["state"]]
+    empty.update(unknown[: max(len(indices) - len(empty) - count, 0)])
     groups = [
         group | {"params": [index for index in group["params"] if index not in empty]}
         for group in state["param_groups"]

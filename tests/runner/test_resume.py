@@ -22,6 +22,7 @@ from gsa.runner._config_file import read_config
 from gsa.runner._resume import finished_report, refuse_other_training
 from gsa.saved import export, read
 from gsa.training import Stopped
+from gsa.training._older_states import without_empty
 from tests.runner.faults import act_in
 from tests.runner.test_run import DROPOUT, outcome
 
@@ -39,10 +40,10 @@ def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
     again, objects = train(small(*options))
     assert "finished already" in capsys.readouterr().out and again == metrics
     assert checkpoint.stat().st_mtime_ns == written and objects["report"]["epochs"] == 2
-    longer = r"other values of trainer.max_epochs: choose another folder \(.*\), or go on .* by ckpt_path=.*last.ckpt"
+    longer = r"other values of trainer.max_epochs \(2 there\): .* another folder \(.*\), or go on .* by ckpt_path=.*last.ckpt"
     with pytest.raises(ValueError, match=longer):
         train(small(*DROPOUT, "trainer.max_epochs=3", "ckpt_path=auto"))
-    with pytest.raises(ValueError, match=r"other values of optimizer.lr: choose another folder \([^)]*\)$"):
+    with pytest.raises(ValueError, match=r"values of optimizer.lr \(0.\d+ there\): give .*, or choose another folder \([^)]*\)$"):
         train(small(*options, "optimizer.lr=0.5"))
 
 
@@ -101,7 +102,7 @@ def test_auto_refuses_the_checkpoint_of_another_run(small, tmp_path):
         train(small("trainer.max_epochs=1", "optimizer.lr=0.5", "ckpt_path=auto"))
     (tmp_path / "run" / "report.json").unlink()  # it had not finished
     (tmp_path / "run" / "config.yaml").unlink()
-    with pytest.raises(ConfigError, match=r"other values of data.seed, seed"):
+    with pytest.raises(ConfigError, match=r"other values of data.seed .*, seed"):
         train(small("trainer.max_epochs=1", "seed=3", "ckpt_path=auto"))
 
 
@@ -297,3 +298,13 @@ def test_a_run_goes_on_whose_lifting_layer_had_a_parameter_of_no_numbers(small, 
         train(small(*options, last))
     gone_on = train(small(*options, last))[1]["network"]
     assert all(map(torch.equal, gone_on.state_dict().values(), whole.state_dict().values()))
+
+
+def test_of_parameters_without_a_gradient_the_one_of_no_numbers_is_left_out():
+    """As those of version 0.4, whose optimizers remembered the others. Planted: as many as there are, or none is."""
+    groups = [{"params": [0, 1], "lr": 0.1}, {"params": [2, 3], "lr": 0.2}]
+    state = {"state": {index: {"step": torch.ones(())} for index in (0, 1, 3)}, "param_groups": groups}
+    assert without_empty(state, 4) == state
+    mended = without_empty(state, 3)
+    assert [group["params"] for group in mended["param_groups"]] == [[0, 1], [3]]
+    assert mended["state"] == state["state"]
