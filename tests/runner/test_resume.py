@@ -40,10 +40,12 @@ def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
     again, objects = train(small(*options))
     assert "finished already" in capsys.readouterr().out and again == metrics
     assert checkpoint.stat().st_mtime_ns == written and objects["report"]["epochs"] == 2
-    longer = r"other values of trainer.max_epochs \(2 there\): .* another folder \(.*\), or go on .* by ckpt_path=.*last.ckpt"
+    longer = r"values of trainer.max_epochs \(2 there\): .* another folder \(.*\), or go on .* ckpt_path=.*last.ckpt"
     with pytest.raises(ValueError, match=longer):
         train(small(*DROPOUT, "trainer.max_epochs=3", "ckpt_path=auto"))
-    with pytest.raises(ValueError, match=r"values of optimizer.lr \(0.\d+ there\): give .*, or choose another folder \([^)]*\)$"):
+    with pytest.raises(
+        ValueError, match=r"values of optimizer.lr \(0.\d+ there\): give .*, or choose another folder \([^)]*\)$"
+    ):
         train(small(*options, "optimizer.lr=0.5"))
 
 
