@@ -72,8 +72,9 @@ def has_pages(path: str | os.PathLike) -> bool:
 
 def has_transparency(path: str | os.PathLike | BinaryIO) -> bool:
     """Whether pixels of a picture are not opaque: `read_picture` reads the colour beneath, most often black."""
-    with Image.open(path, formats=FORMATS) as opened:
+    with Image.open(path, formats=FORMATS) as opened, suppress(ValueError):  # of modes that Pillow does not convert
         return bool(opened.has_transparency_data and numpy.asarray(opened.convert("RGBA"))[..., 3].min() < 255)
+    return False
 
 
 def brightest(path: str | os.PathLike) -> tuple[int, int] | None:
