@@ -143,7 +143,7 @@ def test_the_command_answers_until_ctrl_c(monkeypatch, capsys):
 def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):
     for asked_for, told in (
         (["--save", "page.html", "--checkpoint", "digits_gsa"], "leave one of them out"),
-        (["--port", "70000"], "from 0 to 65535"),
+        (["--no-browser", "--port", "70000"], "from 0 to 65535"),
     ):
         assert main(["explore", *asked_for]) == 2 and told in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:

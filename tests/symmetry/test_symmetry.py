@@ -333,3 +333,11 @@ def test_a_report_shows_itself_in_a_notebook():
     x = torch.rand(1, 1, 8, 8, dtype=torch.float64)
     for report in (assert_equivariant(torch.sin, x, "R4"), LayerReport.of(torch.nn.ReLU(), x, "R4")):
         assert "270°" in repr(report) and repr(report) == str(report)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_layers_are_judged_as_the_whole_is(dtype):
+    x = torch.rand(1, 1, 8, 8, dtype=dtype)
+    of_layers = [LayerReport.of(torch.nn.SiLU(), x, group="R4", backward=backward) for backward in (False, True)]
+    whole = assert_equivariant(torch.nn.SiLU(), x, group="R4").tolerance
+    assert [report.tolerance for report in of_layers] == [whole, 10 * whole]
