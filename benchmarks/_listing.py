@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from gsa.ops._call import Call
-from gsa.ops.impl.cuda import _launch
+from gsa.ops.impl.triton import _launch
 
 __all__ = ["KERNELS", "Listing", "compiled"]
 

@@ -20,7 +20,7 @@ from _occupancy import largest_call
 from _training_step import NETWORKS
 
 from gsa.ops._call import Call, Needed
-from gsa.ops.impl.cuda import _launch
+from gsa.ops.impl.triton import _launch
 
 REPEATS = 20
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
-from gsa.ops.impl import cuda, native, reference, tiled
+from gsa.ops.impl import native, reference, tiled, triton
 from gsa.ops.impl._layout import with_border, without_border
 
 __all__ = ["advise", "announce", "backends", "choose", "explain", "get", "prefers_fused", "use"]
@@ -83,11 +83,11 @@ _BACKENDS = {
         crops=True,
     ),
     "triton": Backend(
-        cuda.forward,
-        cuda.backward,
-        cuda.refusal,
+        triton.forward,
+        triton.backward,
+        triton.refusal,
         "Triton kernels on blocks of pixels, recomputed in backward; CUDA",
-        cuda.is_installed,
+        triton.is_installed,
     ),
     "tiled": Backend(
         tiled.forward, tiled.backward, _serves_everything, "tiles of pixels, recomputed in backward; any device"

@@ -13,7 +13,7 @@ from triton.runtime.driver import driver  # noqa: E402
 from triton.runtime.jit import JITFunction  # noqa: E402
 
 from gsa.ops._call import Call, Needed  # noqa: E402
-from gsa.ops.impl.cuda import _ahead, _launch  # noqa: E402
+from gsa.ops.impl.triton import _ahead, _launch  # noqa: E402
 
 KERNELS = ("forward", "queries_backward", "keys_backward", "spatial_backward")
 

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from gsa import ops
 from gsa.ops._call import Call, Needed
-from gsa.ops.impl.cuda import _launch
+from gsa.ops.impl.triton import _launch
 
 SECOND = torch.device("cuda", 1)
 

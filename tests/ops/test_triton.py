@@ -14,8 +14,8 @@ if not os.environ.get("TRITON_DEFAULT_FP_FUSION"):
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
 
 from gsa.ops._call import Call, Needed  # noqa: E402
-from gsa.ops.impl.cuda import _launch as backend  # noqa: E402
-from gsa.ops.impl.cuda import _sizes  # noqa: E402
+from gsa.ops.impl.triton import _launch as backend  # noqa: E402
+from gsa.ops.impl.triton import _sizes  # noqa: E402
 from tests.ops.cases import tensors  # noqa: E402
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import sys
 import torch
 
 from gsa import ops
-from gsa.ops.impl.cuda import _sizes
+from gsa.ops.impl.triton import _sizes
 from tests.ops.cases import tensors
 from tests.ops.test_backends import largest_error, run
 

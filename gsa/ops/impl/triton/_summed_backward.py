@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from gsa.ops.impl.cuda._parts import (
+from gsa.ops.impl.triton._parts import (
     FLOOR,
     LOG2_E,
     channels,
@@ -22,7 +22,7 @@ from gsa.ops.impl.cuda._parts import (
     times,
     zeros,
 )
-from gsa.ops.impl.cuda._summed import mean_of_keys, scores_of_keys, softmax_of_keys
+from gsa.ops.impl.triton._summed import mean_of_keys, scores_of_keys, softmax_of_keys
 
 __all__ = ["keys_backward", "queries_backward", "spatial_backward"]
 

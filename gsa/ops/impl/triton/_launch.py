@@ -11,8 +11,8 @@ from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl._layout import empty_channels_first
-from gsa.ops.impl.cuda._ahead import compile_ahead, wait_for
-from gsa.ops.impl.cuda._sizes import PIXELS, poses_together
+from gsa.ops.impl.triton._ahead import compile_ahead, wait_for
+from gsa.ops.impl.triton._sizes import PIXELS, poses_together
 
 __all__ = ["backward", "forward", "is_installed", "programs", "refusal"]
 
@@ -137,7 +137,7 @@ def programs(name: str, call: Call) -> int:
 @cache
 def _kernels(regular: bool) -> dict:
     """Of a form; imported when first needed: Triton may not be there."""
-    from gsa.ops.impl.cuda import _regular, _regular_backward, _summed, _summed_backward
+    from gsa.ops.impl.triton import _regular, _regular_backward, _summed, _summed_backward
 
     forward, backward = (_regular, _regular_backward) if regular else (_summed, _summed_backward)
     return {"forward": forward.forward} | {name: getattr(backward, name) for name in backward.__all__}

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from gsa.ops.impl.cuda._parts import (
+from gsa.ops.impl.triton._parts import (
     FLOOR,
     LOG2_E,
     channels,

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from gsa.ops.impl.cuda._parts import (
+from gsa.ops.impl.triton._parts import (
     FLOOR,
     LOG2_E,
     channels,
@@ -23,7 +23,7 @@ from gsa.ops.impl.cuda._parts import (
     times,
     zeros,
 )
-from gsa.ops.impl.cuda._regular import scaled, scores_of_keys, scores_of_places, scores_of_poses
+from gsa.ops.impl.triton._regular import scaled, scores_of_keys, scores_of_places, scores_of_poses
 
 __all__ = ["keys_backward", "queries_backward", "spatial_backward"]
 
