@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.files import one_line
+from gsa.runner._begun import begun
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
@@ -46,6 +47,7 @@ def register() -> None:
     """Make the networks and the resolvers of configs/ known to Hydra; before `hydra.compose`."""
     store_presets()
     OmegaConf.register_new_resolver("gsa.run_folder", _run_folder, replace=True)
+    OmegaConf.register_new_resolver("gsa.begun", begun, replace=True, use_cache=True)
     OmegaConf.register_new_resolver("gsa.output_dir", _output_dir, replace=True)
     OmegaConf.register_new_resolver("gsa.wandb_is_out_of_reach", wandb_is_out_of_reach, replace=True, use_cache=True)
 

@@ -1,13 +1,14 @@
 """One of several processes that train what one would."""
 
+import os
+
 import lightning
-import torch.distributed
 from lightning.pytorch.utilities import rank_zero_only
 
 from gsa.runner._schema import ConfigError
 from gsa.training.adapter import is_alone, is_ddp, started_from_outside
 
-__all__ = ["check_batch_size", "check_processes", "is_first_rank", "leave_group", "needs_processes"]
+__all__ = ["check_batch_size", "check_processes", "is_first_rank", "needs_processes"]
 
 
 def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
@@ -22,6 +23,12 @@ def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: boo
         ConfigError: naming the key.
     """
     if is_alone(trainer):
+        started = int(os.environ.get("WORLD_SIZE", 1)) if "TORCHELASTIC_RUN_ID" in os.environ else 1
+        if started > 1:
+            raise ConfigError(
+                f"torchrun has started {started} processes, of which each would train the whole run: expected "
+                "trainer=ddp_nodes with trainer.num_nodes and trainer.devices, a process each, but got a trainer of one"
+            )
         return
     if not is_ddp(trainer):
         raise ConfigError(
@@ -54,9 +61,3 @@ def needs_processes(trainer: lightning.Trainer) -> bool:
 def is_first_rank() -> bool:
     """Whether this process is the one that writes."""
     return rank_zero_only.rank == 0  # type: ignore[attr-defined]  # Lightning keeps it on the function
-
-
-def leave_group() -> None:
-    """What several processes have met in; the next job of a sweep meets anew."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()

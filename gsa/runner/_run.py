@@ -31,10 +31,11 @@ from gsa.runner._estimate import estimated
 from gsa.runner._folder import held, refuse_unwritable_folder
 from gsa.runner._keys import GRAPH
 from gsa.runner._lengths import refuse_bad_lengths
+from gsa.runner._meeting import leave_group, meet
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
-from gsa.runner._ranks import is_first_rank, leave_group, needs_processes
+from gsa.runner._ranks import is_first_rank, needs_processes
 from gsa.runner._resume import (
     chosen_metrics,
     finished_report,
@@ -123,6 +124,7 @@ def take_part(config: DictConfig) -> None:
 def _train_here(run: Run) -> Results:
     """What `train` returns, in a process that trains."""
     warn_of_batch_norm(run.trainer, run.network)
+    meet(run.trainer, str(run.folder))
     if is_first_rank():
         _announce(run)
     metrics, before, findings = _train_and_test(run)

@@ -1,9 +1,12 @@
 """What Lightning has no public name for, in one place; tried with the versions that pyproject.toml allows."""
 
+import os
 import signal
+from datetime import timedelta
 from typing import Any
 
 import lightning
+import torch
 from lightning.pytorch.callbacks import EarlyStopping, GradientAccumulationScheduler
 from lightning.pytorch.loops.optimization.automatic import ClosureResult
 from lightning.pytorch.plugins import MixedPrecision
@@ -25,6 +28,7 @@ __all__ = [
     "keep_patience",
     "leave_signals_alone",
     "looks_for_anomalies",
+    "meeting_of",
     "result_of",
     "scales_gradients",
     "started_from_outside",
@@ -132,6 +136,18 @@ def leave_signals_alone(trainer: lightning.Trainer) -> None:
 def looks_for_anomalies(trainer: lightning.Trainer) -> bool:
     """Whether backward passes are watched for NaN."""
     return trainer._detect_anomaly
+
+
+def meeting_of(trainer: lightning.Trainer) -> tuple[str, int, int, timedelta, torch.device | None]:
+    """How a process of `ddp` meets the others: backend, rank of how many, how long it waits, and its GPU.
+
+    Where the first one listens is set in the variables that `torch.distributed` reads.
+    """
+    strategy: Any = trainer.strategy
+    os.environ["MASTER_ADDR"] = strategy.cluster_environment.main_address
+    os.environ["MASTER_PORT"] = str(strategy.cluster_environment.main_port)
+    gpu = strategy.root_device if strategy.root_device.type == "cuda" else None
+    return strategy._get_process_group_backend(), trainer.global_rank, trainer.world_size, strategy._timeout, gpu
 
 
 def started_from_outside(trainer: lightning.Trainer) -> bool:

@@ -146,19 +146,6 @@ def test_batches_of_others_that_cannot_be_shared_out_are_refused():
 
 
 @pytest.mark.slow
-def test_a_run_of_processes_from_outside_goes_on_whenever_it_is_asked(tmp_path):
-    """Planted: processes that all hold the folder refuse one another, two times of three."""
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone"]
-    options = ("trainer=ddp_nodes", "trainer.num_nodes=1", "trainer.devices=2", f"hydra.run.dir={tmp_path}/run")
-    for epochs in range(1, 5):
-        goes_on = (f"trainer.max_epochs={epochs}", f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
-        command = [*torchrun, str(ROOT / "train.py"), *SMALLEST[:-2], SMALLEST[-1], *options, *goes_on[:epochs]]
-        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-    assert read_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["epoch"] == 3
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("weighed", ["class_weights=null", "class_weights=balanced"])
 def test_two_processes_train_what_one_trains(small, tmp_path, weighed):
     """float64, no dropout: weights after twelve steps agree to 1e-10, accuracies are the same."""
