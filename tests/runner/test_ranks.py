@@ -183,6 +183,7 @@ import os
 import gsa.runner._run
 if os.environ["LAUNCHER"] == "stock":  # Lightning starts the other process on the command line of this one
     gsa.runner._run.needs_processes = lambda trainer: False
+    gsa.runner._run.meet = lambda trainer, place: None
 from gsa import runner
 runner.main()
 """
