@@ -14,6 +14,7 @@ from torch.utils.data import DistributedSampler
 from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
 from gsa.data._own_batches import ResumedBatches, SharedBatches
+from gsa.data._workers import sheltered
 
 __all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 
@@ -177,7 +178,7 @@ class OwnData(DescribedData):
                 f"{type(self.inner).__name__}.{part}_dataloader() must give all pictures to every process, which takes "
                 "its share of each batch, but has a DistributedSampler: leave it out"
             )
-        return loader
+        return sheltered(loader)
 
     def _share(self, loader: Any, rank: int, world: int, is_filled: bool = False) -> Any:
         return loader if world == 1 else SharedBatches(loader, rank, world, is_filled)

@@ -15,6 +15,7 @@ from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder, Share
 from gsa.data._parts import check_parts, rows_of
+from gsa.data._workers import sheltered
 
 __all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "labels_of", "pictures_in_memory"]
 
@@ -141,7 +142,7 @@ class PictureDataModule(DescribedData):
     def _loader(self, part: str, **options: Any) -> DataLoader:
         workers = self.num_workers
         options |= {"num_workers": workers, "persistent_workers": workers > 0, "pin_memory": self._is_on_gpu()}
-        return DataLoader(self.parts[part], collate_fn=_as_batch, **options)
+        return sheltered(DataLoader(self.parts[part], collate_fn=_as_batch, **options))
 
     def _is_on_gpu(self) -> bool:
         """Whether batches go to a GPU: from pinned memory, so that their copies do not wait for what it is at."""

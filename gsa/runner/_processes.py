@@ -4,9 +4,8 @@
 one fails, and has each write what it died of. The rest of torchrun, an agent that meets those of other machines, is
 left out, because it breaks promises that are kept here instead.
 
-- A signal saves the step at hand. The agent sends it to whole process groups, and a run fails when the workers of its
-  data loaders are ended in mid-step; here rank 0 alone is told, and tells the others. The agent also takes the first
-  process that has stopped for a failure and ends the others; here those that have saved themselves end with code 0.
+- A signal saves the step at hand. The agent sends it to all processes, takes the first that has stopped for a failure
+  and ends the others; here rank 0 alone is told, and tells the others, and those that have saved end with code 0.
 - No process is left. Those of an agent that is killed go on for ever; each of ours looks whether its parent lives.
 - What the other ranks print is one file each, rank_<n>.log, which they open themselves: the library would make two.
 - Jobs of a sweep follow one another in one process: the agent leaves its signal handlers and a variable behind.

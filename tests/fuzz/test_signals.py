@@ -1,6 +1,7 @@
 """Runs that are told to stop, or killed, at any moment: the same command goes on, and ends as if nothing had been."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -31,7 +32,7 @@ CASES = [(kind, case) for case in range(20) for kind in [list(KINDS)[case % 3]]]
 def started(kind, folder):
     command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *KINDS[kind], f"hydra.run.dir={folder}"]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)  # fmt: skip
+                            stderr=subprocess.STDOUT, text=True, start_new_session=True)  # fmt: skip
 
 
 def outcome(folder):
@@ -68,7 +69,7 @@ def test_a_run_that_is_stopped_at_any_moment_ends_as_if_it_had_not_been(tmp_path
     try:
         process.wait(moment)
     except subprocess.TimeoutExpired:
-        process.send_signal(number)
+        os.killpg(process.pid, number) if case % 2 else process.send_signal(number)  # the whole job, or its first
     text, _ = process.communicate(timeout=60)
     assert process.returncode in (0, -number, 128 + number), text
     if process.returncode == 128 + number:

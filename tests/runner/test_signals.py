@@ -96,16 +96,18 @@ def test_a_run_calls_saved_what_it_has_saved_or_went_on_from(small, tmp_path):
 
 
 def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
+    """Told as a whole, as by Ctrl-C in a terminal or by SLURM. Planted: workers that the signal ends fail the run."""
     folder = tmp_path / "optimizer.lr=0.01"  # a name as sweeps give it
     command = [sys.executable, str(ROOT / "train.py"), "model=digits_z2_sa", "callbacks=quiet", "report=false",
-               "trainer.accelerator=cpu", f"hydra.run.dir='{folder}'"]  # fmt: skip
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+               "data.num_workers=1", "trainer.accelerator=cpu", f"hydra.run.dir='{folder}'"]  # fmt: skip
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)  # fmt: skip
     while not (folder / "checkpoints" / "last.ckpt").exists():
         assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)
     text = process.communicate()[0].decode()
-    assert process.returncode == 143
+    assert process.returncode == 143, text
     assert "stopped by SIGTERM and saved in" in text and "Traceback" not in text
     (word,) = shlex.split(text.partition("the same command goes on with ")[2].splitlines()[0])
     assert OverridesParser.create().parse_override(word).value() == str(folder / "checkpoints" / "last.ckpt")

@@ -166,8 +166,13 @@ def test_a_search_that_cannot_be_is_refused_or_ends_in_a_line(tmp_path):
     again = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=1", "ckpt_path=auto")
     assert again.returncode == 2 and "a search draws other values than the one in" in again.stderr
     assert len(again.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_search_with_a_seed_is_started_again(tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     seeded = ("search=optuna", "hydra.sweeper.n_trials=1", "ckpt_path=auto", "hydra.sweeper.sampler.seed=1")
-    done = [sweep(tmp_path / "seeded", *seeded) for _ in range(2)]
+    done = [sweep(tmp_path, *seeded) for _ in range(2)]
     assert [one.returncode for one in done] == [0, 0] and "finished already" in done[1].stdout
 
 

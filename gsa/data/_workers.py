@@ -1,0 +1,44 @@
+"""Processes that read pictures for a run, and end with it."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+__all__ = ["leave_signals_to_the_run", "sheltered"]
+
+
+def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None = None) -> None:
+    """Have a worker go on when all processes of a job are told to end, as terminals do by Ctrl-C, SLURM and torchrun.
+
+    The run that it reads for wants to finish its step and to save; it ends its workers itself, by a SIGTERM of its own.
+
+    Args:
+        worker: its number, as a `DataLoader` gives it to its `worker_init_fn`.
+        then: what is done in it, too.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    if then is not None:
+        then(worker)
+
+
+def sheltered(loader: Any) -> Any:
+    """Anybody's loader, whose workers do so; one that is no `DataLoader` of PyTorch is left as it is."""
+    if isinstance(loader, DataLoader) and loader.num_workers:
+        then = loader.worker_init_fn
+        if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
+            loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)
+    return loader
+
+
+def _end_with(run: int) -> None:
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != run:
+        pass
+    os._exit(0)

@@ -1,0 +1,72 @@
+"""Workers leave signals to the run that they read for, and end with it."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from gsa.data._workers import leave_signals_to_the_run, sheltered
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "sigwaitinfo"), reason="who has sent a signal is not known here")
+
+
+class Told(Dataset):
+    """A signal comes from another process while the first picture is read; gives what environment variable SET says."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        if index == 0 and self.number is not None:
+            subprocess.run(["kill", f"-{int(self.number)}", str(os.getpid())])
+        return int(os.environ.get("SET", 0))
+
+
+def set_variable(worker):
+    os.environ["SET"] = "7"
+
+
+def read(number, shelter, **options):
+    return torch.cat(list(shelter(DataLoader(Told(number), num_workers=1, **options)))).tolist()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_that_is_told_to_end_goes_on(number):
+    """Planted: it ends, and the loader fails."""
+    assert read(number, sheltered, worker_init_fn=set_variable) == [7, 7]
+    assert read(None, sheltered) == [0, 0]
+    with pytest.raises(RuntimeError, match="DataLoader worker"):
+        read(number, lambda loader: loader)
+
+
+def test_a_loader_is_sheltered_once():
+    loader = DataLoader(Told(None), num_workers=1, worker_init_fn=set_variable)
+    assert sheltered(sheltered(loader)).worker_init_fn.keywords == {"then": set_variable}
+    assert sheltered(DataLoader(Told(None))).worker_init_fn is None and sheltered("another") == "another"
+
+
+def wait(ready):
+    leave_signals_to_the_run(0)
+    ready.set()
+    signal.pause()
+
+
+def test_a_worker_ends_when_its_run_says_so():
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    worker = context.Process(target=wait, args=(ready,), daemon=True)
+    worker.start()
+    assert ready.wait(60)
+    subprocess.run(["kill", "-TERM", str(worker.pid)])
+    worker.join(0.5)
+    assert worker.is_alive()
+    worker.terminate()
+    worker.join(10)
+    assert worker.exitcode == 0
