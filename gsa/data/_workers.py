@@ -1,5 +1,6 @@
 """Processes that read pictures for a run, and end with it."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -30,8 +31,14 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
 
 
 def sheltered(loader: Any) -> Any:
-    """Anybody's loader, whose workers do so; one that is no `DataLoader` of PyTorch is left as it is."""
+    """Anybody's loader, whose workers do so; one that is no `DataLoader` of PyTorch is left as it is.
+
+    Jobs of joblib start processes in a way of its own, by which PyTorch cannot: they do in that of the system.
+    """
     if isinstance(loader, DataLoader) and loader.num_workers:
+        ways = multiprocessing.get_all_start_methods()
+        if loader.multiprocessing_context is None and multiprocessing.get_start_method() not in ways:
+            loader.multiprocessing_context = ways[0]
         then = loader.worker_init_fn
         if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
             loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)

@@ -1,5 +1,6 @@
 """What lets a run outlive a signal."""
 
+import multiprocessing
 import signal
 import time
 import warnings
@@ -16,7 +17,7 @@ from gsa.training.adapter import batches_done, leave_signals_alone
 
 __all__ = ["SaveOnSignal", "Stopped"]
 
-_ONCE = 1.0  # seconds in which two signals to one of several processes are the same wish
+_ONCE = 2.0  # seconds in which two signals to a process that another leads are the same wish
 
 
 class Stopped(SystemExit):
@@ -48,8 +49,8 @@ class SaveOnSignal(Callback):
             Trainer(callbacks=[listener]).fit(module, data)
 
     Before training, a run has nothing to lose; after it, in its test or report, all of it is on disk. A second signal
-    stops at once, too. Where a job is told as a whole, one of several processes hears it twice: from outside and
-    from its parent.
+    stops at once, too. Where a job is told as a whole, a process that another leads hears it twice: from outside and
+    from there.
 
     Args:
         dirpath: folder of last.ckpt.
@@ -96,7 +97,7 @@ class SaveOnSignal(Callback):
         is_first = self.received is None
         if is_first:
             self.received, self._since = number, now
-        is_echo = not is_first and torch.distributed.is_torchelastic_launched() and now - self._since <= _ONCE
+        is_echo = not is_first and _has_leader() and now - self._since <= _ONCE
         if not (is_echo or (is_first and self.waits)):
             raise Stopped(number, self.checkpoint)
 
@@ -154,6 +155,11 @@ class SaveOnSignal(Callback):
         """Raise `Stopped` after training whose last steps were not interrupted; its checkpoint is on disk."""
         if self.received is not None:
             raise Stopped(self.received, self.checkpoint)
+
+
+def _has_leader() -> bool:
+    """Whether another process passes on to this one what it is told: that of a run, or of a sweep."""
+    return torch.distributed.is_torchelastic_launched() or multiprocessing.parent_process() is not None
 
 
 def _written(file: Path) -> int | None:

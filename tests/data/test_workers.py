@@ -52,6 +52,15 @@ def test_a_loader_is_sheltered_once():
     assert sheltered(DataLoader(Told(None))).worker_init_fn is None and sheltered("another") == "another"
 
 
+def test_jobs_of_joblib_start_workers_in_the_way_of_the_system(monkeypatch):
+    """Planted: by theirs, none starts."""
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda: "loky")
+    loader = sheltered(DataLoader(Told(None), num_workers=1))
+    assert loader.multiprocessing_context.get_start_method() in multiprocessing.get_all_start_methods()
+    monkeypatch.undo()
+    assert sheltered(DataLoader(Told(None), num_workers=1)).multiprocessing_context is None
+
+
 def wait(ready):
     leave_signals_to_the_run(0)
     ready.set()

@@ -119,7 +119,7 @@ def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
 @pytest.mark.slow
 def test_jobs_run_side_by_side(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    done = sweep(tmp_path, "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    done = sweep(tmp_path, "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "data.num_workers=1")
     assert done.returncode == 0, done.stderr
     assert all((tmp_path / str(job) / "report.json").exists() for job in range(2))
 
@@ -127,12 +127,20 @@ def test_jobs_run_side_by_side(tmp_path):
 @pytest.mark.slow
 def test_jobs_side_by_side_save_when_their_sweep_is_told_to_stop(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    words = [*SHORT, "seed=0,1,2,3", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "trainer.max_epochs=9999"]
+    words = [
+        *SHORT,
+        "seed=0,1,2,3",
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=2",
+        "trainer.max_epochs=9999",
+        "data.num_workers=1",
+    ]
     command = [sys.executable, str(ROOT / "train.py"), "-m", *words, f"hydra.sweep.dir={tmp_path}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as leader:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as leader:
         while len(list(tmp_path.glob("*/checkpoints/best.ckpt"))) < 2 and leader.poll() is None:
             time.sleep(0.1)
-        leader.send_signal(signal.SIGTERM)
+        os.killpg(leader.pid, signal.SIGTERM)  # as SLURM does
         said = leader.communicate()[0]
     assert leader.returncode == 128 + signal.SIGTERM, said
     assert said.count("stopped by SIGTERM and saved in") == 2 and "Traceback" not in said, said
