@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,7 +11,10 @@ __all__ = ["ResumedBatches", "SharedBatches"]
 
 
 class ResumedBatches:
-    """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen."""
+    """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen.
+
+    What it draws for a batch, as transforms do, is one of (seed, epoch, batch), whatever steps draw between batches.
+    """
 
     def __init__(self, loader: Any, resumed_at: Callable[[], tuple[int, int]], seed: int) -> None:
         self._loader, self._resumed_at, self._seed = loader, resumed_at, seed
@@ -21,15 +25,27 @@ class ResumedBatches:
 
     def __iter__(self) -> Iterator[Any]:
         epoch, seen = self._resumed_at()
-        key = hashlib.sha256(f"{self._seed} {epoch}".encode()).digest()
-        seed = int.from_bytes(key[:8], "big") >> 1
-        torch.manual_seed(seed)
-        for owner in (self._loader, getattr(self._loader, "sampler", None)):  # of which generator it draws
-            if isinstance(generator := getattr(owner, "generator", None), torch.Generator):
-                generator.manual_seed(seed)
-        for number, batch in enumerate(self._loader):
+        with self._drawing(f"{epoch}", torch.manual_seed):  # on all devices
+            batches = iter(self._loader)
+            batch = next(batches, None)  # with which loaders draw the order of all
+        number = 0
+        while batch is not None:
             if number >= seen:
                 yield batch
+            number += 1
+            with self._drawing(f"{epoch} {number}", torch.default_generator.manual_seed):
+                batch = next(batches, None)
+
+    @contextmanager
+    def _drawing(self, place: str, set_seed: Callable[[int], object]) -> Iterator[None]:
+        """While inside, what is drawn is a function of the seed and a place, and nothing drawn outside changes."""
+        seed = int.from_bytes(hashlib.sha256(f"{self._seed} {place}".encode()).digest()[:8], "big") >> 1
+        with torch.random.fork_rng(devices=[]):
+            set_seed(seed)
+            for owner in (self._loader, getattr(self._loader, "sampler", None)):  # of which generator it draws
+                if isinstance(generator := getattr(owner, "generator", None), torch.Generator):
+                    generator.manual_seed(seed)
+            yield
 
 
 class SharedBatches:

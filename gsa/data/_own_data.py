@@ -210,10 +210,11 @@ class OwnData(DescribedData):
             raise ValueError(f"{where} must give pairs of pictures and labels, but gave {type(batch).__name__}")
         pictures, labels = batch
         expected = (len(labels), self.in_channels, self.image_size, self.image_size)
-        if tuple(pictures.shape) != expected or pictures.dtype != torch.float32 or not pictures.isfinite().all():
+        bad = [] if pictures.isfinite().all() else [row for row, one in enumerate(pictures) if not one.isfinite().all()]
+        if tuple(pictures.shape) != expected or pictures.dtype != torch.float32 or bad:
             raise ValueError(
                 f"{where} must give finite float32 pictures of the shape {list(expected)}, but gave "
-                f"{pictures.dtype} of {list(pictures.shape)}"
+                f"{pictures.dtype} of {list(pictures.shape)}{f', not finite in the rows {bad}' if bad else ''}"
             )
         self._check_labels(part, labels)
         if part == "test":  # whose pictures are not changed at random

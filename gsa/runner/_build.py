@@ -40,7 +40,7 @@ from gsa.training import (
     check_recordable,
     schedule,
 )
-from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
+from gsa.training.adapter import fuses, synchronise_batch_norm_on_gpus_only
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
@@ -199,6 +199,11 @@ def _try(run: Run) -> None:
     optimizer = run.classifier.new_optimizer()
     if run.config.compile == GRAPH and run.config.train:
         check_recordable(run.trainer, optimizer)
+    if any(group.get("fused") for group in optimizer.param_groups) and not fuses(run.trainer):
+        raise ConfigError(
+            "optimizer.fused=true does not go with trainer.gradient_clip_val, nor with float16, under "
+            f"trainer.precision={run.trainer.precision}: leave one of them out"
+        )
     schedule(run.classifier.make_scheduler, optimizer, 100)
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():

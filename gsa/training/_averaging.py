@@ -33,6 +33,8 @@ class AveragedWeights(EMAWeightAveraging):
         super().setup(trainer, pl_module, stage)
         if self._average_model is not None:
             self._average_model.n_averaged = torch.zeros((), dtype=torch.long)
+            if trainer.precision == "64-true":  # to which the network is converted later
+                self._average_model.module.double()
 
     def on_train_batch_end(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, outputs: Any, batch: Any, batch_idx: int

@@ -12,9 +12,9 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torchmetrics.classification import BinaryAUROC
 
 from gsa._remembered import groups_within
+from gsa.training._auroc import AreaUnderROC
 from gsa.training._examination import Examination, Findings
 from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
@@ -91,7 +91,7 @@ class Classifier(lightning.LightningModule):
         # What the metrics have not heard of yet: loss, how many were right, of how many.
         self._seen: dict[str, list[tuple[Tensor, Tensor, int]]] = {part: [] for part in _PARTS}
         judged = ("val_", "test_") if num_classes == 2 else ()
-        self.auroc = nn.ModuleDict({part: BinaryAUROC() for part in judged})
+        self.auroc = nn.ModuleDict({part: AreaUnderROC() for part in judged})
         self.examination = Examination(num_classes)
         if config:
             self.save_hyperparameters(config, logger=False)
@@ -164,13 +164,14 @@ class Classifier(lightning.LightningModule):
             images, targets = self.training_loss.mix(images, labels)
             logits = self(images)
             loss = self.training_loss(logits, targets)
+            labels = targets if targets.ndim == 1 else targets.argmax(-1)  # of mixed pictures, the larger share
         else:
             logits = self(images)
             loss = F.cross_entropy(logits, labels)
         self._note(part, loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels))
         if f"{part}_" in self.auroc:
             auroc: Any = self.auroc[f"{part}_"]
-            auroc.update(logits.float().softmax(-1)[:, 1], labels)
+            auroc.update(logits, labels)
         if part == "test":
             self.examination.update(images, logits, labels)
         if part != "train":

@@ -12,6 +12,7 @@ from gsa.training._answers import Answers
 __all__ = ["Examination", "Findings", "Mistake"]
 
 _KEPT = 12  # mistakes
+_BELOW_ONE = 1 - 2**-24  # the largest float32
 
 
 class Mistake(NamedTuple):
@@ -72,7 +73,7 @@ class Examination(nn.Module):
         logits = logits.detach()
         chances = logits.float().softmax(-1)
         self.confusion.update(logits, labels)
-        self.calibration.update(chances, labels)
+        self.calibration.update(chances.clamp(max=_BELOW_ONE), labels)  # whose bins end below 1
         self.answers.update(labels, chances)
         confidences, predicted = chances.max(-1)
         for index in torch.nonzero(predicted != labels).flatten().tolist():

@@ -59,6 +59,7 @@ class FiniteSteps(Callback):
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         norms = [m for m in module.modules() if isinstance(m, BATCH_NORM)]
         running = [statistic for m in norms for statistic in (m.running_mean, m.running_var)]
+        running += [m.num_batches_tracked for m in norms if m.momentum is None]  # by which the mean of all is taken
         self._running = [statistic for statistic in running if statistic is not None]
         self._parameters = list(module.parameters())
         self._never = {name for name, value in module.state_dict().items() if first_not_finite({name: value})}

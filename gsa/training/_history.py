@@ -34,7 +34,8 @@ class History(Callback):
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         found = trainer.callback_metrics.items()  # those of before among them
-        metrics = {name: float(value) for name, value in found if self._validated or not name.startswith("val/")}
+        passed_over = ("lr-",) if self._validated else ("lr-", "val/")  # rates are of the last step that was logged
+        metrics = {name: float(value) for name, value in found if not name.startswith(passed_over)}
         self._validated = False
         seconds = time.perf_counter() - self._start  # training and validation
         self.rows.append({"epoch": trainer.current_epoch, "seconds": seconds, **metrics})

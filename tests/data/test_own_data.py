@@ -58,6 +58,20 @@ class WithGenerator(Stripes):
         return self._loader(0, shuffle=True, generator=torch.Generator())
 
 
+class Noised(TensorDataset):
+    """Draws for every picture, as transforms do."""
+
+    def __getitem__(self, index):
+        picture, label = super().__getitem__(index)
+        return picture + 0.3 * torch.rand(()), label
+
+
+class Augmented(Stripes):
+    def train_dataloader(self):
+        dataset = self._loader(0).dataset
+        return DataLoader(Noised(*dataset.tensors), self.batch_size, shuffle=True)
+
+
 @pytest.fixture
 def configured(configure):
     def of(*overrides, target="tests.data.test_own_data.Stripes", folder="run"):
@@ -91,7 +105,7 @@ def test_loaders_need_no_size_of_batches(configured):
     assert objects["report"]["used"] == {"train": 64, "val": 64, "test": 48}
 
 
-@pytest.mark.parametrize("target", [f"{__name__}.Stripes", f"{__name__}.WithGenerator"])
+@pytest.mark.parametrize("target", [f"{__name__}.{kind}" for kind in ("Stripes", "WithGenerator", "Augmented")])
 def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured, target):
     whole, weights = outcome(configured(target=target, folder="whole"))
     step = Classifier.training_step
@@ -199,6 +213,15 @@ class Doubles(Stripes):
         return DataLoader(TensorDataset(pictures.double(), labels), self.batch_size)
 
 
+class Holed(Stripes):
+    """Not a number in one of the first pictures."""
+
+    def train_dataloader(self):
+        loader = self._loader(0)
+        loader.dataset.tensors[0][3, 0, 5, 5] = float("nan")
+        return loader
+
+
 class Endless(Stripes):
     def train_dataloader(self):
         class Stream(IterableDataset):
@@ -226,6 +249,7 @@ class Short(Stripes):
 
 @pytest.mark.parametrize("module, message", [
     (Doubles, r"must give finite float32 pictures of the shape \[8, 1, 12, 12\], but gave torch.float64"),
+    (Holed, r"but gave torch.float32 of \[8, 1, 12, 12\], not finite in the rows \[3\]"),
     (Endless, r"Endless.train_dataloader\(\) must know how many batches it has"),
     (Worded, r"Worded.mean must have 1 numbers, one for each channel, but got 'high'"),
     (Short, r"Short.std must have 1 numbers, one for each channel, but got \(1.0, 1.0\)"),

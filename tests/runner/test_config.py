@@ -182,6 +182,10 @@ BAD = [
     ("optimizer.lr=nan", "optimizer.lr must be a finite number"),
     ("optimizer.lr=inf", "optimizer.lr must be a finite number"),
     (["optimizer=adamw", "optimizer.lr=-1"], "optimizer.lr must not be negative"),
+    (
+        ["optimizer=adamw", "+optimizer.fused=true", "trainer.precision=bf16-mixed", "trainer.gradient_clip_val=1"],
+        "optimizer.fused=true does not go with trainer.gradient_clip_val",
+    ),
     ("optimizer.lr=-1", "lr must not be negative"),
     ("label_smoothing=1", "label_smoothing must be a share"),
     ("optimizer.lr=fast", "optimizer.lr must be"),

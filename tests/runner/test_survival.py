@@ -4,16 +4,19 @@ import errno
 import math
 import os
 import signal
+from types import SimpleNamespace
 
+import lightning
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gsa
 from gsa.runner import build, train
 from gsa.saved import first_not_finite, read_checkpoint
-from gsa.training import NotFinite
+from gsa.training import FiniteSteps, NotFinite
 from gsa.training._muon import leaves_steps_out
 from tests.runner.faults import act_in
 from tests.runner.test_run import outcome
@@ -254,6 +257,22 @@ def test_a_forward_pass_that_is_not_finite_leaves_no_trace_in_batch_norms(small,
     state = objects["network"].state_dict()
     assert any("running_var" in name for name in state)
     assert all(value.isfinite().all() for value in state.values())
+
+
+def test_the_count_of_a_mean_over_all_batches_is_put_back(monkeypatch):
+    """Planted: one of no momentum is not, as it does not count."""
+    norms = nn.ModuleList([nn.BatchNorm1d(2, momentum=momentum) for momentum in (None, 0.1)])
+    trainer = SimpleNamespace(global_step=0, accumulate_grad_batches=1, precision_plugin=None, current_epoch=0)
+    module = lightning.LightningModule()
+    module.norms, steps = norms, FiniteSteps()
+    steps.on_train_start(trainer, module)
+    for number in range(3):
+        steps.on_train_batch_start(trainer, module, None, number)
+        for norm in norms:
+            (norm(torch.randn(8, 2)).sum() * (float("nan") if number == 1 else 1)).backward()
+        steps.on_before_optimizer_step(trainer, module, torch.optim.SGD(norms.parameters(), 0.1))
+        norms.zero_grad()
+    assert [int(norm.num_batches_tracked) for norm in norms] == [2, 3]
 
 
 def test_a_validation_that_is_not_finite_is_told_of(small, monkeypatch):

@@ -18,9 +18,13 @@ class Line(lightning.LightningModule):
         self.line, self.norm = nn.Linear(1, 1), nn.BatchNorm1d(1)
 
 
+def trainer_on(device):
+    return SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device(device)), precision="32-true")
+
+
 def test_they_are_on_the_device_of_the_training_before_the_network_is():
     """A device that needs no GPU; Lightning's own stay where the network is, which this is written against."""
-    trainer, network = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device("meta"))), Line()
+    trainer, network = trainer_on("meta"), Line()
     found = []
     for average in (AveragedWeights(0.9), EMAWeightAveraging(decay=0.9)):
         average.setup(trainer, network, "fit")
@@ -32,7 +36,7 @@ def test_they_are_on_the_device_of_the_training_before_the_network_is():
 
 def steps(average, network, count=3, there="cpu"):
     """The average after steps that change the weights and the statistics."""
-    trainer = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device(there)), global_step=0)
+    trainer = trainer_on(there)
     average.setup(trainer, network, "fit")
     network.to(there)
     for step in range(count):
@@ -78,3 +82,16 @@ def test_no_step_waits_for_the_device(kind, moves):
     with Moves() as seen:
         average.on_train_batch_end(trainer, network, None, None, 0)
     assert bool(seen.noted) is moves
+
+
+def test_an_average_in_double_precision_is_double(small, tmp_path):
+    """Planted: Lightning makes it before the network is converted; a validation then rounds the weights in training."""
+    from gsa.runner import train
+    from gsa.saved import read_checkpoint
+
+    train(small("trainer.precision=64-true", "ema=0.9", "trainer.max_epochs=1", "test=false"))
+    saved = read_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")
+    averages = [value for name, value in saved["state_dict"].items() if value.is_floating_point()]
+    training = [value for value in saved["current_model_state"].values() if value.is_floating_point()]
+    assert {value.dtype for value in averages + training} == {torch.float64}
+    assert any((value != value.float()).any() for value in training)

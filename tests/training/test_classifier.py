@@ -107,6 +107,30 @@ def test_two_classes_are_judged_by_their_order():
     assert not classifier().auroc
 
 
+def test_two_classes_are_told_apart_where_probabilities_round_to_one():
+    made = classifier(network=nn.Identity(), num_classes=2)
+    logits = torch.stack([torch.zeros(40), torch.linspace(20, 60, 40)], dim=1)
+    assert (logits.softmax(-1)[:, 1] == 1).all()  # planted: all of these are ties
+    made._step("val", (logits, torch.arange(40) // 20))
+    assert made.auroc["val_"].compute() == 1
+
+
+def test_one_class_alone_has_no_order():
+    made = classifier(network=nn.Identity(), num_classes=2)
+    made._step("val", (torch.randn(4, 2), torch.ones(4, dtype=torch.long)))
+    assert made.auroc["val_"].compute().isnan()
+
+
+def test_a_mixed_picture_is_one_of_its_larger_share(monkeypatch):
+    """Planted: the first picture is mostly the second, and called so."""
+    made = classifier(network=nn.Identity(), loss=TrainingLoss(3, mixup=1.0))
+    shares = torch.tensor([[0.2, 0.8, 0.0], [0.0, 0.9, 0.1]])
+    monkeypatch.setattr(TrainingLoss, "mix", lambda self, images, labels: (images, shares))
+    made._step("train", (shares, torch.tensor([0, 1])))
+    made._count("train")
+    assert made.accuracy["train_"].compute() == 1
+
+
 def test_an_optimizer_in_place_of_what_makes_one_is_refused_at_once():
     network = nn.Linear(2, 3)
     with pytest.raises(ValueError, match=r"optimizer must be a function that makes one, .* but got AdamW"):

@@ -48,6 +48,14 @@ def test_calibration_is_in_fifteen_bins():
     assert record.result().calibration_error == pytest.approx((0.38 + 0.68) / 2, abs=1e-6)  # 0.15 in one of ten
 
 
+def test_answers_that_are_certain_are_in_the_last_of_the_bins():
+    """Planted: torchmetrics has a bin of their own for probabilities that round to 1."""
+    record = Examination(2)
+    logits = torch.stack([torch.tensor([30.0, 0.0]), torch.tensor([0.97, 0.03]).log()])
+    record.update(torch.zeros(2, 1, 2, 2), logits, torch.tensor([0, 1]))
+    assert record.result().calibration_error == pytest.approx((1 + 0.97) / 2 - 0.5, abs=1e-6)
+
+
 def test_rows_are_counted_over_batches_and_processes(monkeypatch):
     """Of two processes: each has every second picture of two batches, of which one is not full."""
     parts = []
