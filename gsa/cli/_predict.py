@@ -22,6 +22,7 @@ from gsa.files.pictures import (
     has_pages,
     has_transparency,
     is_called_a_picture,
+    is_square_of,
     passed_over,
     read_picture,
 )
@@ -93,6 +94,14 @@ def run(options: Namespace) -> int:
     if transparent := [printable(str(path)) for path, _ in table if has_transparency(path)]:
         print(
             f"gsa: {len(transparent)} with transparent pixels, {BENEATH}", *transparent, sep="\n    ", file=sys.stderr
+        )
+    side = saved.pictures.image_size
+    if _of_one_scale(saved.pictures) and (scaled := [path for path, _ in table if not is_square_of(path, side)]):
+        print(
+            f"gsa: {len(scaled)} of {len(files)} pictures are not {side}×{side} and were scaled, such as "
+            f"{printable(str(scaled[0]))}, though the network knows {saved.pictures.data} as its files are: cut larger "
+            "ones into tiles of that side",
+            file=sys.stderr,
         )
     if negatives:
         print(_doubt(negatives, len(files), saved.pictures), file=sys.stderr)
@@ -187,6 +196,11 @@ def _read(path: Path, known: PictureFormat, invert: bool) -> Tensor | ValueError
     except ValueError as error:
         return error
     return 1 - picture if invert else picture
+
+
+def _of_one_scale(known: PictureFormat) -> bool:
+    """Whether a network was trained on colour pictures that were all of one side, as no folders of pictures are."""
+    return known.in_channels > 1 and known.data != "imagefolder"
 
 
 def _is_negative(picture: Tensor, known: PictureFormat) -> bool:

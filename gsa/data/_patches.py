@@ -1,5 +1,6 @@
 """The HDF5 files of PatchCamelyon: what they declare is compared with what they are before it is read."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil, prod
@@ -14,6 +15,7 @@ from torch.utils.data import Dataset
 __all__ = ["Patches"]
 
 _ITEMS = {"x": (96, 96, 3), "y": (1, 1, 1)}  # of the arrays [N, *item]
+_LOOKED_AT = 16  # patches, of a digest
 _EXPANSION = 1032  # times that deflate makes bytes more, at most
 _MOST_CHUNK = 1 << 28  # bytes that are unpacked for one patch
 
@@ -44,6 +46,14 @@ class Patches(Dataset):
 
     def __len__(self) -> int:
         return self.count
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the labels and of some of the patches: other files have another."""
+        found = hashlib.sha256(bytes(self.labels))
+        for row in range(0, self.count, max(self.count // _LOOKED_AT, 1)):
+            found.update(self[row][0].numpy().tobytes())
+        return found.hexdigest()
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         return self.__getitems__([index])[0]

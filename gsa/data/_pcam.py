@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 from torchvision.datasets import PCAM
@@ -53,17 +54,31 @@ class PCamDataModule(PictureDataModule):
             for split in _FILES:
                 try:
                     PCAM(self.root, split=split, download=True)
+                    for file in self._files(split):  # which torchvision has unpacked
+                        file.with_name(f"{file.name}.gz").unlink(missing_ok=True)
                 except RuntimeError as error:
                     raise FileNotFoundError(f"PatchCamelyon's {split} files could not be fetched: {error}") from error
 
     def load(self) -> dict[str, LabelledPictures]:
-        for split in _FILES:
-            if not self._is_there(split):
-                raise FileNotFoundError(
-                    f"PatchCamelyon's {split} files were not found under {self.root / 'pcam'}; set data.root, or let "
-                    "them be fetched with data.download=true"
-                )
-        return {split: Patches(*self._files(split)) for split in _FILES}
+        for file in (file for split in _FILES for file in self._files(split)):
+            if not file.is_file():
+                raise FileNotFoundError(self._missing(file))
+        parts = {split: Patches(*self._files(split)) for split in _FILES}
+        self.digests = {split: patches.digest for split, patches in parts.items()}
+        for one, other in combinations(_FILES, 2):
+            if self.digests[one] == self.digests[other]:
+                places = " and ".join(str(self._files(split)[0]) for split in (one, other))
+                raise ValueError(f"PatchCamelyon's parts must have no pictures in common, but {places} hold the same")
+        return dict(parts)
+
+    def _missing(self, file: Path) -> str:
+        """What there is in place of a file."""
+        message = f"PatchCamelyon's file {file} is not there"
+        if file.with_name(f"{file.name}.gz").is_file():
+            return f"{message}, but {file.name}.gz is: gunzip {file.parent}/*.gz"
+        if (self.root / file.name).is_file():
+            return f"{message}, but is in {self.root}: set data.root to the folder that holds the folder pcam"
+        return f"{message}; set data.root, or let the files be fetched with data.download=true"
 
     def _files(self, split: str) -> tuple[Path, Path]:
         """Of pictures and labels."""

@@ -24,6 +24,7 @@ __all__ = [
     "has_transparency",
     "is_called_a_picture",
     "is_hidden",
+    "is_square_of",
     "passed_over",
     "read_picture",
 ]
@@ -68,6 +69,12 @@ def has_pages(path: str | os.PathLike) -> bool:
             return opened.is_animated  # type: ignore[attr-defined]
     except UnidentifiedImageError:
         return False
+
+
+def is_square_of(path: str | os.PathLike, side: int) -> bool:
+    """Whether a picture has that side, so that `read_picture` leaves its pixels as they are."""
+    with Image.open(path, formats=FORMATS) as opened:
+        return opened.size == (side, side)
 
 
 def has_transparency(path: str | os.PathLike | BinaryIO) -> bool:

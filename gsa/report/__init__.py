@@ -4,7 +4,14 @@ from gsa._extras import brought_by
 
 with brought_by("train"):
     from gsa.report._announcement import announcement
-    from gsa.report._description import describe, peak_memory_mb, read_report, symmetry_of, write_report
+    from gsa.report._description import (
+        describe,
+        forget_peak_memory,
+        peak_memory_mb,
+        read_report,
+        symmetry_of,
+        write_report,
+    )
     from gsa.report._gallery import GALLERY, draw_gallery
     from gsa.report._subject import Subject
     from gsa.report._tables import write_answers, write_parts
@@ -20,6 +27,7 @@ __all__ = [
     "dashboard",
     "describe",
     "draw_gallery",
+    "forget_peak_memory",
     "peak_memory_mb",
     "read_report",
     "show_on_wandb",

@@ -4,6 +4,7 @@ import math
 import platform
 import resource
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,7 @@ from gsa.files import read_signed, signed, write_whole
 from gsa.report._subject import Findings, Subject
 from gsa.symmetry import equivariance_error, measured_group
 
-__all__ = ["describe", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
+__all__ = ["describe", "forget_peak_memory", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
 _PACKAGES = ("torch", "lightning", "torchvision", "hydra-core")
@@ -138,8 +139,16 @@ def _used(run: Subject) -> dict[str, int]:
     return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
 
 
+def forget_peak_memory(device: torch.device) -> None:
+    """Begin anew with `peak_memory_mb`, as every job of a sweep does; of a process, where the system is Linux."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
 def peak_memory_mb(device: torch.device) -> float:
-    """The most memory that has been taken so far: of the device, if it is a GPU, else of the process."""
+    """The most memory taken since it was forgotten: of the device, if it is a GPU, else of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB, but bytes on macOS

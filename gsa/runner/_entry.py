@@ -54,7 +54,7 @@ def register() -> None:
 
 def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here instead of being printed by Hydra
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here instead of being printed by Hydra
     settle()
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for

@@ -4,13 +4,14 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch import nn
 
-from gsa.report import peak_memory_mb
+from gsa.report import forget_peak_memory, peak_memory_mb
 from gsa.runner._build import Run
 from gsa.training import AveragedWeights, check_recordable
 from gsa.training.adapter import is_alone
@@ -72,9 +73,12 @@ def estimated(run: Run) -> Estimate | None:
         step, validate = _training_step(run, network), _validation(run, network)
         validate(1)  # tables are made, and kernels compiled
         of_picture = _timed(lambda: validate(1), device)
-        few = min(_EVALUATED, many)
-        if _TRAINED * run.data.batch_size * of_picture > _LONG and few * of_picture < _LONG:  # several take less each
+        few, for_validation = min(_EVALUATED, many), 0.0
+        if few * of_picture < _LONG:  # several take less time each, and before steps no memory that these have left
+            forget_peak_memory(device)
+            before = peak_memory_mb(device)
             of_picture = _timed(lambda: validate(few), device) / few
+            for_validation = (peak_memory_mb(device) - before) * many / few
         if (seconds := _TRAINED * run.data.batch_size * of_picture) > _LONG:
             return Estimate(_of_run(run, seconds, of_picture), peak_memory_mb(device), by_few_pictures=True)
         if device.type == "cuda":  # of other sizes, too
@@ -84,12 +88,17 @@ def estimated(run: Run) -> Estimate | None:
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))
         launching = _launching(run, step) if device.type == "cuda" else 0.0
-        reading = _median(lambda: _timed(lambda: _read_batch(run), device)) if _reads_between_steps(run) else 0.0
+        reading = _median(partial(_timed, _reading(run), device)) if _reads_between_steps(run) else 0.0
         seconds += reading
         of_picture = _timed(lambda: validate(few), device) / few
+        memory = peak_memory_mb(device)
         if of_picture * many < _SECONDS:
             of_picture = _timed(lambda: validate(many), device) / many
-    return Estimate(_of_run(run, seconds, of_picture), peak_memory_mb(device), reading / seconds, launching)
+            memory = peak_memory_mb(device)
+        elif few < many:
+            forget_peak_memory(device)
+            memory = max(memory, peak_memory_mb(device) + for_validation)
+    return Estimate(_of_run(run, seconds, of_picture), memory, reading / seconds, launching)
 
 
 def _of_run(run: Run, of_step: float, of_picture: float) -> float:
@@ -153,12 +162,16 @@ def _reads_between_steps(run: Run) -> bool:
     return run.config.data.get("num_workers") == 0 and hasattr(run.data.parts["train"], "__getitem__")
 
 
-def _read_batch(run: Run) -> None:
-    """Read and augment a batch, together where the data can."""
+def _reading(run: Run) -> Callable[[], None]:
+    """Read and augment a batch, together where the data can: another one every time, of pictures from everywhere."""
     training = run.data.parts["train"]
-    indices = list(range(min(run.data.batch_size, len(training))))
     together = getattr(training, "__getitems__", None)
-    together(indices) if together else [training[index] for index in indices]
+
+    def read() -> None:
+        indices = torch.randint(len(training), (run.data.batch_size,)).tolist()
+        together(indices) if together else [training[index] for index in indices]
+
+    return read
 
 
 def _limited(batches: float, limit: float) -> float:

@@ -16,6 +16,7 @@ from gsa.report import (
     announcement,
     describe,
     draw_gallery,
+    forget_peak_memory,
     read_report,
     show_on_wandb,
     summary,
@@ -125,6 +126,7 @@ def _train_here(run: Run) -> Results:
     """What `train` returns, in a process that trains."""
     warn_of_batch_norm(run.trainer, run.network)
     meet(run.trainer, str(run.folder))
+    forget_peak_memory(run.trainer.strategy.root_device)
     if is_first_rank():
         _announce(run)
     metrics, before, findings = _train_and_test(run)

@@ -63,9 +63,9 @@ def refuse_other_pictures(checkpoint: dict[str, Any], path: str, data: Any) -> N
     if differing := _differing(checkpoint, data):
         raise ValueError(
             f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
-            f"{', '.join(differing)} were added, removed or renamed (or divided as earlier versions did: folders "
-            "without val or with copies until 26 November 2026, with data.groups until 27 November): put them back, or "
-            "begin in another folder (hydra.run.dir)"
+            f"{', '.join(differing)} were added, removed, renamed or replaced (or divided as earlier versions did: "
+            "folders without val or with copies until 26 November 2026, with data.groups until 27 November): put them "
+            "back, or begin in another folder (hydra.run.dir)"
         )
 
 

@@ -17,7 +17,7 @@ class AreaUnderROC(BinaryAUROC):
     Ties count half; NaN, where a class has no picture. Differences are ordered as they are: probabilities round to 1.
     """
 
-    def update(self, logits: Tensor, labels: Tensor) -> None:  # type: ignore[override]
+    def update(self, logits: Tensor, labels: Tensor) -> None:
         """Add a batch: logits [B, 2], labels [B]."""
         difference = logits[:, 1].to(_widest(logits)) - logits[:, 0]
         super().update(0.5 + 0.5 * torch.nn.functional.softsign(difference), labels)  # in [0, 1], in the same order

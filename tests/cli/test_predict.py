@@ -16,8 +16,8 @@ from gsa import cli
 from gsa.cli import _predict
 from gsa.data import DigitsDataModule
 from gsa.files import write_whole
-from gsa.models import PictureFormat
-from gsa.saved import read
+from gsa.models import PictureFormat, create_model
+from gsa.saved import Saved, read
 from tests.devices import DEVICES
 from tests.files.test_pictures import noise
 
@@ -121,6 +121,19 @@ def test_files_with_several_pages_are_named(tmp_path, capsys):
     assert cli.main(["predict", str(tmp_path), "--checkpoint", "digits_gsa"]) == 0
     said = capsys.readouterr().err
     assert "of 1 with several pages the first was read:\n    " in said and "stack.tif" in said and "one.tif" not in said
+
+
+def test_pictures_of_another_scale_than_the_files_of_the_training_are_named(tmp_path, monkeypatch, capsys):
+    """Planted: folders of pictures of one's own have no side of their own."""
+    network = create_model("pcam_z2_sa").eval()
+    for side in (96, 288):
+        Image.fromarray(noise(side, side, (3,))).save(tmp_path / f"{side}.png")
+    for data, told in (("pcam", True), ("imagefolder", False)):
+        known = PictureFormat(data, 3, 96, 2, (0.5,) * 3, (0.25,) * 3, ("no tumour", "tumour"))
+        monkeypatch.setattr(_predict, "read", lambda *_, known=known: Saved(network, {}, known))
+        assert cli.main(["predict", str(tmp_path), "--checkpoint", "mine"]) == 0
+        said = capsys.readouterr().err
+        assert ("1 of 2 pictures are not 96×96 and were scaled, such as " in said and "288.png" in said) is told
 
 
 def test_files_with_transparent_pixels_are_named(tmp_path, capsys):

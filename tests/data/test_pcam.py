@@ -1,5 +1,7 @@
 """PatchCamelyon files in the official layout."""
 
+import shutil
+
 import h5py
 import numpy
 import pytest
@@ -169,6 +171,50 @@ def test_damage_that_is_met_later_is_named(tmp_path):
         module.parts["test"][0]
 
 
+def stem(root, part):
+    return root / "pcam" / f"camelyonpatch_level_2_split_{part}"
+
+
 def test_without_files_it_says_what_to_do(tmp_path):
     with pytest.raises(FileNotFoundError, match="data.download=true"):
         PCamDataModule(tmp_path).setup()
+    write_pcam(tmp_path)
+    with pytest.raises(FileNotFoundError, match="train_x.h5 is not there, but is in .*: set data.root"):
+        PCamDataModule(tmp_path / "pcam").setup()
+    file = stem(tmp_path, "valid_y.h5")
+    file.rename(f"{file}.gz")
+    with pytest.raises(FileNotFoundError, match="valid_y.h5 is not there, but .*valid_y.h5.gz is: gunzip"):
+        PCamDataModule(tmp_path).setup()
+
+
+def test_files_that_are_copies_of_one_another_are_refused(tmp_path):
+    write_pcam(tmp_path)
+    for key in "xy":
+        shutil.copy(stem(tmp_path, f"train_{key}.h5"), stem(tmp_path, f"test_{key}.h5"))
+    with pytest.raises(ValueError, match="no pictures in common, but .*train_x.h5 and .*test_x.h5 hold the same"):
+        PCamDataModule(tmp_path).setup()
+
+
+@pytest.mark.parametrize("key, row", [("x", 3), ("y", 1)])
+def test_other_files_are_told_by_their_digests(tmp_path, key, row):
+    """By which a run that goes on refuses them."""
+    write_pcam(tmp_path)
+    (module := PCamDataModule(tmp_path, batch_size=2)).setup()
+    before = dict(module.digests)
+    with h5py.File(stem(tmp_path, f"valid_{key}.h5"), "r+") as file:
+        file[key][row] = (255 if key == "x" else 1) - file[key][row]
+    (module := PCamDataModule(tmp_path, batch_size=2)).setup()
+    assert [part for part in before if module.digests[part] != before[part]] == ["val"]
+
+
+def test_archives_are_not_kept(tmp_path, monkeypatch):
+    def unpacked(root, split, download):
+        if split == "train":
+            write_pcam(tmp_path)
+            for file in list((tmp_path / "pcam").iterdir()):
+                file.with_name(f"{file.name}.gz").write_bytes(b"")
+
+    monkeypatch.setattr("gsa.data._pcam.PCAM", unpacked)
+    (module := PCamDataModule(tmp_path, download=True, batch_size=2)).prepare_data()
+    module.setup()
+    assert len(list((tmp_path / "pcam").glob("*.h5"))) == 6 and not list((tmp_path / "pcam").glob("*.gz"))

@@ -1,8 +1,11 @@
 """What a run will take is told before it begins, and telling it changes nothing."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from gsa.report import peak_memory_mb
 from gsa.runner import build, train
 from gsa.runner._estimate import Estimate, _launching, estimated
 
@@ -79,3 +82,22 @@ def test_it_says_what_to_do_about_launches(small, monkeypatch):
     assert _launching(run, lambda: None) == 0.75
     run.trainer.accumulate_grad_batches = 2  # steps that are not recorded
     assert _launching(run, lambda: None) == 0.0
+
+
+def test_memory_of_a_whole_validation_is_that_of_few_pictures_times_their_number(small, monkeypatch):
+    """Planted: the peak of the 16 that were tried, of 100."""
+    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1.9)[1])
+    told = iter([400.0, 480.0, 500.0, 450.0])  # before and after the few, by steps, and after them
+    monkeypatch.setattr("gsa.runner._estimate.peak_memory_mb", lambda device: next(told))
+    run = build(small("data.eval_batch_size=100", batches=7))
+    run.data.setup()
+    assert estimated(run).memory_mb == pytest.approx(450 + 80 * 100 / 16)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="of Linux")
+def test_every_run_of_a_process_has_its_own_peak(small):
+    taken = bytearray(1 << 30)  # as by a larger network before
+    before = peak_memory_mb(torch.device("cpu"))
+    del taken
+    _, objects = train(small())
+    assert objects["report"]["peak_memory_mb"] < before - 500
