@@ -23,9 +23,10 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
         then: what is done in it, too.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
+    run = multiprocessing.parent_process()
+    if run is not None and hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+        threading.Thread(target=_end_with, args=(run.pid,), daemon=True).start()
     if then is not None:
         then(worker)
 
@@ -45,7 +46,7 @@ def sheltered(loader: Any) -> Any:
     return loader
 
 
-def _end_with(run: int) -> None:
+def _end_with(run: int | None) -> None:
     while signal.sigwaitinfo({signal.SIGTERM}).si_pid != run:
         pass
     os._exit(0)

@@ -141,7 +141,7 @@ def _used(run: Subject) -> dict[str, int]:
 
 def forget_peak_memory(device: torch.device) -> None:
     """Begin anew with `peak_memory_mb`, as every job of a sweep does; of a process, where the system is Linux."""
-    if device.type == "cuda":
+    if device.type == "cuda" and torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats(device)
     with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")

@@ -13,6 +13,8 @@ from gsa.training.adapter import is_ddp, meeting_of, started_from_outside
 
 __all__ = ["leave_group", "meet"]
 
+_met: list[str] = []  # where this process has been; the first needs no name, for which machines may have other paths
+
 
 def meet(trainer: lightning.Trainer, place: str) -> None:
     """Join the other processes of a run in a place of its own, unless Lightning starts or knows them.
@@ -21,13 +23,14 @@ def meet(trainer: lightning.Trainer, place: str) -> None:
 
     Args:
         trainer: of the run.
-        place: by which all processes call this run, and no other that they train.
+        place: by which all processes call this run, and no other that they train after the first.
     """
     if not (is_ddp(trainer) and started_from_outside(trainer)) or dist.is_initialized():
         return
     backend, rank, world, timeout, device = meeting_of(trainer)
     restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = PrefixStore(f"{place} {restarts}", _store(rank, world, timeout))
+    store = PrefixStore(f"{place if _met else ''} {restarts}", _store(rank, world, timeout))
+    _met.append(place)
     dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=timeout, device_id=device)
 
 

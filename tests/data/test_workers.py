@@ -67,8 +67,9 @@ def wait(ready):
     signal.pause()
 
 
-def test_a_worker_ends_when_its_run_says_so():
-    context = multiprocessing.get_context("spawn")
+@pytest.mark.parametrize("way", ["fork", "forkserver"])  # of the second, the run is not what has started the worker
+def test_a_worker_ends_when_its_run_says_so(way):
+    context = multiprocessing.get_context(way)
     ready = context.Event()
     worker = context.Process(target=wait, args=(ready,), daemon=True)
     worker.start()
