@@ -37,8 +37,16 @@ def read(number, shelter, **options):
     return torch.cat(list(shelter(DataLoader(Told(number), num_workers=1, **options)))).tolist()
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C is heard in this process, as it is not in one that a shell has put into the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_worker_that_is_told_to_end_goes_on(number):
+def test_a_worker_that_is_told_to_end_goes_on(heard, number):
     """Planted: it ends, and the loader fails."""
     assert read(number, sheltered, worker_init_fn=set_variable) == [7, 7]
     assert read(None, sheltered) == [0, 0]

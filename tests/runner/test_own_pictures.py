@@ -99,7 +99,7 @@ def of_another_class(root):
 @pytest.mark.parametrize("change, goes_on, is_tested", [
     (renamed, "other classes than those of the data: 'cat' there alone, 'zebra' here alone", False),
     (of_another_class, "other classes than those of the data: none there alone, 'wolf' here alone", False),
-    (added, r"files of the parts train.* were added, removed or renamed", True),
+    (added, r"files of the parts train.* were added, removed, renamed or replaced", True),
     (lambda root: None, None, True),
 ])  # fmt: skip
 def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, change, goes_on, is_tested):
