@@ -13,8 +13,6 @@ from gsa.training.adapter import is_ddp, meeting_of, started_from_outside
 
 __all__ = ["leave_group", "meet"]
 
-_met: list[str] = []  # where this process has been; the first needs no name, for which machines may have other paths
-
 
 def meet(trainer: lightning.Trainer, place: str) -> None:
     """Join the other processes of a run in a place of its own, unless Lightning starts or knows them.
@@ -29,8 +27,8 @@ def meet(trainer: lightning.Trainer, place: str) -> None:
         return
     backend, rank, world, timeout, device = meeting_of(trainer)
     restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = PrefixStore(f"{place if _met else ''} {restarts}", _store(rank, world, timeout))
-    _met.append(place)
+    met = _store.cache_info().currsize  # the first place needs no name, for which machines may have other paths
+    store = PrefixStore(f"{place if met else ''} {restarts}", _store(rank, world, timeout))
     dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=timeout, device_id=device)
 
 
