@@ -35,10 +35,10 @@ class DescribedData(lightning.LightningDataModule):
     redrawn: Sequence[str] = ()
     parts: Mapping[str, Any]
 
-    def batches_per_epoch(self) -> int:
-        """Training batches of an epoch, as many as the trainer takes; all of them where there is none."""
-        batches = self._batches()
-        limit = 1.0 if self.trainer is None else self.trainer.limit_train_batches
+    def batches_per_epoch(self, trainer: lightning.Trainer | None = None) -> int:
+        """Training batches of an epoch, as many as the trainer takes, or the one that has the data; all without one."""
+        batches, trainer = self._batches(), trainer or self.trainer
+        limit = 1.0 if trainer is None else trainer.limit_train_batches
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
 
     def pictures_at_once(self, part: str) -> int:

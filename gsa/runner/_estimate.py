@@ -104,9 +104,9 @@ def estimated(run: Run) -> Estimate | None:
 def _of_run(run: Run, of_step: float, of_picture: float) -> float:
     """Seconds of all epochs, each of steps and of pictures for validation."""
     trainer, many = run.trainer, run.data.eval_batch_size
-    steps = _limited(len(run.data.train_dataloader()), trainer.limit_train_batches)
-    batches = _limited(len(run.data.parts["val"]) / many, trainer.limit_val_batches)
-    return (trainer.max_epochs or 1) * (steps * of_step + batches * many * of_picture)
+    pictures, limit = len(run.data.parts["val"]), trainer.limit_val_batches
+    judged = min(pictures, limit * many) if isinstance(limit, int) else pictures * limit
+    return (trainer.max_epochs or 1) * (run.data.batches_per_epoch(trainer) * of_step + judged * of_picture)
 
 
 def _training_step(run: Run, network: nn.Module) -> Callable[[], None]:
@@ -172,11 +172,6 @@ def _reading(run: Run) -> Callable[[], None]:
         together(indices) if together else [training[index] for index in indices]
 
     return read
-
-
-def _limited(batches: float, limit: float) -> float:
-    """Batches of an epoch, of which a trainer takes a number or a share."""
-    return min(batches, limit) if isinstance(limit, int) else batches * limit
 
 
 def _median(measure: Callable[[], float]) -> float:

@@ -30,9 +30,7 @@ def refuse_bad_lengths(run: Run) -> None:
                 "is one of batches"
             )
     if config.train and trainer.max_steps > 0 and not trainer.fast_dev_run:
-        limit, batches = trainer.limit_train_batches, _batches(run, "train")
-        batches = min(limit, batches) if isinstance(limit, int) else int(limit * batches)
-        steps = math.ceil(batches / trainer.accumulate_grad_batches)
+        steps = math.ceil(run.data.batches_per_epoch(trainer) / trainer.accumulate_grad_batches)
         if trainer.max_steps % steps and trainer.max_steps < steps * trainer.max_epochs:
             raise ConfigError(
                 f"trainer.max_steps must be a multiple of the {steps} steps of an epoch, at whose end weights are "
