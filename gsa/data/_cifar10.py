@@ -29,7 +29,7 @@ class CIFAR10DataModule(PictureDataModule):
         root: folder of the data.
         download: fetch the data when they are not there.
         split_seed: of the validation part; part of the data's identity, apart from `seed`.
-        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
     """
 
     name = "cifar10"
@@ -52,8 +52,9 @@ class CIFAR10DataModule(PictureDataModule):
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
         eval_batch_size: int | None = None,
+        train_pictures: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         self.root, self.download, self.split_seed = Path(root), download, split_seed
 
     def prepare_data(self) -> None:

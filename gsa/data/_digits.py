@@ -44,7 +44,7 @@ class DigitsDataModule(PictureDataModule):
     Args:
         size: side of the pictures in pixels.
         split_seed: of the split and the angles; part of the data's identity, apart from `seed`.
-        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
 
     Raises:
         ValueError: pictures smaller than the digits.
@@ -65,8 +65,9 @@ class DigitsDataModule(PictureDataModule):
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
         eval_batch_size: int | None = None,
+        train_pictures: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if size < 8:
             raise ValueError(f"size must be at least the 8 pixels of the digits, but got {size}")
         self.image_size, self.split_seed = size, split_seed

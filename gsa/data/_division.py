@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy
 
-__all__ = ["by_groups", "divided", "stratified"]
+__all__ = ["by_groups", "divided", "few_of_all", "stratified"]
 
 
 def divided(
@@ -106,6 +106,23 @@ def by_groups(
             f"({', '.join(shares)}, the rest) where groups stay together: make folders train, val and test"
         )
     return [numpy.flatnonzero(place[rows] == part).tolist() for part in range(len(given))]
+
+
+def few_of_all(labels: Sequence[int], count: int, seed: int) -> list[int]:
+    """Indices of so many pictures, of every class its share and at least one; fewer are among more of the same seed.
+
+    Args:
+        labels: of all pictures.
+        count: at least that of the classes.
+        seed: of the order in which they are taken.
+    """
+    order = numpy.random.default_rng(seed).permutation(len(labels))
+    found = numpy.asarray(labels)[order]
+    place = numpy.empty(len(order))  # in its class, from 0 to 1
+    for label in set(labels):
+        rows = numpy.flatnonzero(found == label)
+        place[rows] = numpy.arange(len(rows)) / len(rows)
+    return sorted(order[numpy.argsort(place, kind="stable")[:count]].tolist())
 
 
 def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:

@@ -50,7 +50,7 @@ class ImageFolderDataModule(PictureDataModule):
         white: the value that is white in files of more than 8 bits, such as 4095; the largest that they hold when None.
         copies: "refuse" files with the same content in two classes, parts or groups, or "keep" them with a warning.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
-        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
 
     Raises:
         ValueError: an argument out of its range; folders whose classes differ; a class with too few pictures; files
@@ -80,8 +80,9 @@ class ImageFolderDataModule(PictureDataModule):
         groups: str | None = None,
         white: int | None = None,
         copies: str = "refuse",
+        train_pictures: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if size < 1:
             raise ValueError(f"size must be at least 1 pixel, but got {size}")
         if not 0 < val_share < 1:

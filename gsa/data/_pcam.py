@@ -22,7 +22,8 @@ class PCamDataModule(PictureDataModule):
     Args:
         root: holds pcam/camelyonpatch_level_2_split_{train,valid,test}_{x,y}.h5.
         download: fetch the files when they are not there (needs `gdown`).
-        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
+        split_seed: of `train_pictures`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
     """
 
     name = "pcam"
@@ -43,9 +44,11 @@ class PCamDataModule(PictureDataModule):
         augmentation: Sequence[str] = (),
         num_workers: int = 0,
         eval_batch_size: int | None = None,
+        train_pictures: int | None = None,
+        split_seed: int = 0,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
-        self.root, self.download = Path(root), download
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
+        self.root, self.download, self.split_seed = Path(root), download, split_seed
 
     def prepare_data(self) -> None:
         if not self.download or all(self._is_there(split) for split in _FILES):

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 import numpy
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._class_folders import PictureFiles
 from gsa.data._described import DescribedData
+from gsa.data._division import few_of_all
 from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder, Share
 from gsa.data._parts import check_parts, rows_of
@@ -40,6 +41,7 @@ class PictureDataModule(DescribedData):
         name, source, num_classes, in_channels, image_size, mean, std: as in `DescribedData`.
         least_batches: an epoch goes through the training pictures several times, until it has so many batches.
         sizes: pictures in each part, where the data set has them fixed; `setup` refuses others.
+        split_seed: of the pictures that are taken of more.
         parts: {"train", "val", "test"} → dataset of (picture, label), after `setup`.
 
     Args:
@@ -49,6 +51,9 @@ class PictureDataModule(DescribedData):
             (left–right), "crops" (shifted by up to an eighth), "randaugment" (two changes of colour or form).
         num_workers: processes that load pictures.
         eval_batch_size: pictures at a time in validation and test; the larger of batch_size and 100 when None.
+        train_pictures: so many of those for training, of every class its share, in epochs of as many batches as before,
+            which go through them several times; all when None. Those of one split_seed are nested. Mean and standard
+            deviation stay those of all.
 
     Raises:
         ValueError: an argument out of its range.
@@ -56,6 +61,7 @@ class PictureDataModule(DescribedData):
 
     sizes: Mapping[str, int] | None = None
     least_batches: int = 0
+    split_seed: int = 0
 
     def __init__(
         self,
@@ -64,6 +70,7 @@ class PictureDataModule(DescribedData):
         augmentation: Sequence[str],
         num_workers: int,
         eval_batch_size: int | None = None,
+        train_pictures: int | None = None,
     ) -> None:
         super().__init__()
         if batch_size < 1:
@@ -77,7 +84,10 @@ class PictureDataModule(DescribedData):
         if isinstance(augmentation, str) or (unknown := [a for a in augmentation if a not in AUGMENTATIONS]):
             wrong = augmentation if isinstance(augmentation, str) else unknown
             raise ValueError(f"augmentation must be a list out of {AUGMENTATIONS}, but got {wrong!r}")
+        if train_pictures is not None and train_pictures < 1:
+            raise ValueError(f"train_pictures must be at least 1, or None, but got {train_pictures}")
         self.batch_size, self.seed, self.num_workers = batch_size, seed, num_workers
+        self.train_pictures = train_pictures
         self.augmentation = tuple(augmentation)
         self.eval_batch_size = max(batch_size, 100) if eval_batch_size is None else eval_batch_size
         self.parts: dict[str, NormalisedPictures] = {}
@@ -91,6 +101,9 @@ class PictureDataModule(DescribedData):
             return
         parts = self.load()
         check_parts(self.name, parts, self.sizes, self.for_test_only)
+        if self.train_pictures is not None and not self.for_test_only:
+            self.least_batches = max(self.least_batches, len(parts["train"]) // self.batch_size)
+            parts["train"] = self._few(parts["train"], self.train_pictures)
         if len(parts["train"]) < self.batch_size and not self.for_test_only:
             raise ValueError(
                 f"batch_size must be at most the {len(parts['train'])} training pictures, but got {self.batch_size}"
@@ -131,6 +144,17 @@ class PictureDataModule(DescribedData):
         """How many times an epoch goes through the training pictures."""
         batches = len(self.parts["train"]) // self.batch_size
         return max(math.ceil(self.least_batches / batches), 1)
+
+    def _few(self, pictures: LabelledPictures, count: int) -> LabelledPictures:
+        labels = labels_of(pictures)
+        classes = len(set(labels))
+        if not classes <= count <= len(labels):
+            raise ValueError(
+                f"train_pictures must be at least the {classes} classes and at most the {len(labels)} training "
+                f"pictures, but got {count}"
+            )
+        rows = few_of_all(labels, count, self.split_seed)
+        return TensorDataset(*pictures[rows]) if isinstance(pictures, TensorDataset) else Subset(pictures, rows)
 
     def _share_of(self, part: str) -> DataLoader:
         """Every picture in one of the processes, and in one only."""

@@ -61,7 +61,7 @@ class RotMNISTDataModule(PictureDataModule):
         download: fetch the official archive when it is not there.
         split_seed: of the generated split and angles, of clutter and occlusion; part of the data's identity, apart
             from `seed`.
-        batch_size, seed, augmentation, num_workers, eval_batch_size: as in `PictureDataModule`.
+        batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
         clutter: fragments of other digits of the same part in every picture, 7×7 pixels each.
         occlusion: side of a square that is missing from every picture, in pixels.
 
@@ -88,8 +88,9 @@ class RotMNISTDataModule(PictureDataModule):
         eval_batch_size: int | None = None,
         clutter: int = 0,
         occlusion: int = 0,
+        train_pictures: int | None = None,
     ) -> None:
-        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size)
+        super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if clutter < 0:
             raise ValueError(f"clutter must not be negative, but got {clutter}")
         if not 0 <= occlusion <= self.image_size:

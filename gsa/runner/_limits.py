@@ -57,6 +57,7 @@ _PICTURES = {
     "seed": _NOT_NEGATIVE,
     "num_workers": _NOT_NEGATIVE,
     "augmentation": _AUGMENTED,
+    "train_pictures": _AT_LEAST_1,
 }
 _FOLDERS = {
     "root": _FOLDER,

@@ -8,9 +8,14 @@ __all__ = ["as_meant", "network_as_meant"]
 
 _LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
 _EARLIER_BEST = "lightning.pytorch.callbacks.ModelCheckpoint"  # of callbacks.best, which goes on as ours
-_LATER_DATA = {  # keys that configurations of these data have got since, as it was without them
-    "gsa.data.RotMNISTDataModule": {"clutter": 0, "occlusion": 0},
-    "gsa.data.ImageFolderDataModule": {
+_OF_ALL_DATA = {"train_pictures": None}
+_LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got since, as it was without them
+    "gsa.data.CIFAR10DataModule": _OF_ALL_DATA,
+    "gsa.data.DigitsDataModule": _OF_ALL_DATA,
+    "gsa.data.PCamDataModule": _OF_ALL_DATA | {"split_seed": 0},
+    "gsa.data.RotMNISTDataModule": _OF_ALL_DATA | {"clutter": 0, "occlusion": 0},
+    "gsa.data.ImageFolderDataModule": _OF_ALL_DATA
+    | {
         "test_share": 0.2,
         "unreadable": "refuse",
         "least_batches": 0,
