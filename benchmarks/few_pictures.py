@@ -5,12 +5,14 @@
 
 Every row, an experiment and what differs from it, takes the same number of steps of its recipe on so many of the
 training pictures, of every class its share. The seed is that of the weights, of the split and of the choice. Weights
-are chosen on validation. Every run is one of train.py in a folder of its own; called again, finished runs are kept.
+are chosen on validation. Every run is one of train.py in a folder of its own; called again, finished
+runs are kept and unfinished ones go on.
 """
 
 import argparse
 import json
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -127,4 +129,5 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     main(parse(sys.argv[1:]))

@@ -51,8 +51,9 @@ def words(folder: Path) -> tuple[str, ...]:
 
 
 def data_of(report: dict) -> str:
-    """What a run has been validated and tested on."""
-    return json.dumps([report["data"], report["split"], report["used"]["val"], report["used"]["test"]])
+    """What a run has been validated and tested on; of its training pictures there may have been fewer or more."""
+    split, used = report["split"], report["used"]
+    return json.dumps([report["data"], split["val"], split["test"], used["val"], used["test"]])
 
 
 def table(found: list[dict]) -> str:
@@ -72,8 +73,9 @@ def table(found: list[dict]) -> str:
     data, split, used = found[0]["data"], found[0]["split"], found[0]["used"]
     part = "" if used["test"] == split["test"] else f", of which {used['val']} and {used['test']} were looked at"
     machines = sorted({report["machine"] for report in found})
+    training = ", ".join(map(str, sorted({report["split"]["train"] for report in found})))
     lines = [
-        f"{data['name']} ({data['source']}), {split['train']} / {split['val']} / {split['test']} for training / "
+        f"{data['name']} ({data['source']}), {training} / {split['val']} / {split['test']} for training / "
         f"validation / test{part}; mean ± standard deviation over seeds; trained on {' and '.join(machines)}.",
         "",
         "| " + " | ".join(COLUMNS) + " |",

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import accuracy
 import content
 import direct
+import few_pictures
 import figures
 import published
 import ship
@@ -107,7 +108,9 @@ def test_runs_that_were_not_tested_are_told_or_were_searches_for_others(tmp_path
 
 def test_runs_on_different_data_do_not_share_a_table(tmp_path):
     write_report(tmp_path / "0")
-    write_report(tmp_path / "1", split={"train": 4, "val": 2, "test": 1})
+    write_report(tmp_path / "fewer", split={"train": 1, "val": 2, "test": 1})
+    assert "d (s), 1, 3 / 2 / 1 for training" in table.table(table.reports([tmp_path]))
+    write_report(tmp_path / "1", split={"train": 3, "val": 3, "test": 1})
     with pytest.raises(ValueError, match="different data"):
         table.reports([tmp_path])
     with pytest.raises(ValueError, match="no report.json"):
@@ -156,6 +159,32 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
         in text
     )
     assert (tmp_path / "runs.png").stat().st_size > 1000
+
+
+def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictures(tmp_path, monkeypatch):
+    started = []
+
+    def finish(runs, jobs, deadline):
+        for run in runs:
+            started.append(run)
+            pictures = next(int(o.split("=")[1]) for o in run.overrides if o.startswith("data.train_pictures"))
+            write_report(run.folder, test_accuracy=pictures / 100, split={"train": pictures, "val": 2, "test": 1})
+        return []
+
+    monkeypatch.setattr(few_pictures, "finish", finish)
+    monkeypatch.setattr(few_pictures, "results", lambda: tmp_path)
+    monkeypatch.setattr(few_pictures, "save", lambda name, _, text: (tmp_path / f"{name}.md").write_text(text))
+    rows = ["rotmnist/gsa", "rotmnist/gsa model.group=Z2"]
+    told = ["--rows", *rows, "--pictures", "20", "40", "--seeds", "2", "--folder", str(tmp_path / "few")]
+    few_pictures.main(few_pictures.parse([*told, "--", "data.source=mnist"]))
+    assert [run.overrides[-2:] for run in started] == [
+        (f"seed={n}", f"data.split_seed={n}") for n in (0,) * 4 + (1,) * 4
+    ]
+    assert len({tuple(o for o in run.overrides if "seed" not in o and "pictures" not in o) for run in started}) == 1
+    assert len({run.folder for run in started}) == 8
+    text = (tmp_path / "few.md").read_text()
+    assert all(f"| {row} | 1,000 | 20.0 ± 0.0 | 40.0 ± 0.0 |" in text for row in rows)
+    assert (tmp_path / "few.png").stat().st_size > 1000
 
 
 def test_a_table_holds_the_rows_of_earlier_calls_in_its_folder(tmp_path, monkeypatch):

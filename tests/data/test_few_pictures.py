@@ -1,0 +1,85 @@
+"""So many of the training pictures: of every class its share, nested, in epochs of as many batches."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+import torch
+from torch.utils.data import Subset
+
+from gsa.data import DigitsDataModule, ImageFolderDataModule
+from gsa.data._division import few_of_all
+from gsa.data._pictures import labels_of
+from gsa.runner._older import as_meant
+from tests.data.folders import write_pictures
+
+LABELS = [0] * 60 + [1] * 30 + [2] * 10
+
+
+def test_every_class_has_its_share_and_one_at_least():
+    for count, expected in ((3, (1, 1, 1)), (10, (6, 3, 1)), (50, (30, 15, 5)), (100, (60, 30, 10))):
+        rows = few_of_all(LABELS, count, 0)
+        found = Counter(LABELS[row] for row in rows)
+        assert rows == sorted(set(rows)) and tuple(found[label] for label in range(3)) == expected
+
+
+def test_fewer_are_among_more_of_the_same_seed_and_another_draws_others():
+    nested = [set(few_of_all(LABELS, count, 0)) for count in range(3, 101)]
+    assert all(few < more for few, more in pairwise(nested))
+    assert set(few_of_all(LABELS, 50, 1)) != nested[47]
+
+
+def digits(**options):
+    module = DigitsDataModule(batch_size=20, **options)
+    module.setup()
+    return module
+
+
+def test_the_other_parts_and_the_length_of_epochs_stay():
+    every, few = digits(), digits(train_pictures=100)
+    assert few.describe() | {"train": 1200} == every.describe() and few.describe()["train"] == 100
+    assert few.batches_per_epoch() == len(few.train_dataloader()) == every.batches_per_epoch() == 60
+    assert torch.equal(few.parts["test"].first(397)[0], every.parts["test"].first(397)[0])
+    assert (few.mean, few.std) == (every.mean, every.std) and few.class_counts().sum() == 100
+    known = {picture.numpy().tobytes() for picture in every.parts["train"].first(1200)[0]}
+    drawn = {picture.numpy().tobytes() for picture in few.parts["train"].first(1200)[0]}
+    assert len(drawn) == 100 and drawn < known
+    epoch = torch.cat([pictures for pictures, _ in few.train_dataloader()])
+    assert len(epoch) == 1200 and len({picture.numpy().tobytes() for picture in epoch}) == 100
+    assert digits(train_pictures=100, seed=5).parts["train"].first(1)[0].equal(few.parts["train"].first(1)[0])
+
+
+def test_all_of_them_are_what_there_was_before():
+    every, all_ = digits(), digits(train_pictures=1200)
+    for (x, labels), (other, others) in zip(every.train_dataloader(), all_.train_dataloader(), strict=True):
+        assert x.equal(other) and labels.equal(others)
+
+
+def test_pictures_in_folders(tmp_path):
+    write_pictures(tmp_path, count=20)
+    every, few = (ImageFolderDataModule(tmp_path, 8, batch_size=4, train_pictures=n) for n in (None, 8))
+    every.setup(), few.setup()
+    assert isinstance(few.parts["train"].dataset, Subset) and len(few.parts["train"].files) == 8
+    assert set(few.parts["train"].files) < set(every.parts["train"].files)
+    assert few.parts["val"].files == every.parts["val"].files and few.digests["train"] != every.digests["train"]
+    assert set(labels_of(few.parts["train"].dataset)) == set(range(few.num_classes))
+    assert few.batches_per_epoch() >= every.batches_per_epoch()
+
+
+@pytest.mark.parametrize("count, message", [
+    (0, "train_pictures must be at least 1, or None, but got 0"),
+    (9, "at least the 10 classes and at most the 1200 training pictures, but got 9"),
+    (1201, "at least the 10 classes and at most the 1200 training pictures, but got 1201"),
+    (12, "batch_size must be at most the 12 training pictures, but got 20"),
+])  # fmt: skip
+def test_too_few_and_too_many_are_refused(count, message):
+    with pytest.raises(ValueError, match=message):
+        digits(train_pictures=count)
+
+
+@pytest.mark.parametrize("data", ["digits", "rotmnist", "cifar10", "pcam", "imagefolder"])
+def test_earlier_runs_had_all(configure, data):
+    config = configure(f"data={data}", "model=pcam_gsa" if data == "imagefolder" else f"model={data}_gsa")
+    assert "train_pictures" in config.data
+    earlier = {"data": {key: value for key, value in config.data.items() if key != "train_pictures"}, "model": {}}
+    assert as_meant(earlier)["data"]["train_pictures"] is None
