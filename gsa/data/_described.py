@@ -34,12 +34,17 @@ class DescribedData(lightning.LightningDataModule):
     digests: Mapping[str, str] = {}
     redrawn: Sequence[str] = ()
     parts: Mapping[str, Any]
+    batch_size: int
 
     def batches_per_epoch(self, trainer: lightning.Trainer | None = None) -> int:
         """Training batches of an epoch, as many as the trainer takes, or the one that has the data; all without one."""
         batches, trainer = self._batches(), trainer or self.trainer
         limit = 1.0 if trainer is None else trainer.limit_train_batches
         return min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+
+    def pictures_of(self, batches: int) -> int:
+        """Seen in so many training batches of an epoch, the last of which may have fewer than the others."""
+        return min(batches * self.batch_size, len(self.parts["train"]))
 
     def pictures_at_once(self, part: str) -> int:
         """In a batch of all processes together."""

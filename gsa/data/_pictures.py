@@ -136,6 +136,9 @@ class PictureDataModule(DescribedData):
     def _batches(self) -> int:
         return len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
 
+    def pictures_of(self, batches: int) -> int:
+        return batches * self.batch_size
+
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
         return torch.bincount(torch.tensor(labels_of(self.parts["train"].dataset)), minlength=self.num_classes)
@@ -145,7 +148,8 @@ class PictureDataModule(DescribedData):
         batches = len(self.parts["train"]) // self.batch_size
         return max(math.ceil(self.least_batches / batches), 1)
 
-    def _few(self, pictures: LabelledPictures, count: int) -> LabelledPictures:
+    def _few(self, pictures: Any, count: int) -> Any:
+        """So many of them, as `train_pictures` says."""
         labels = labels_of(pictures)
         classes = len(set(labels))
         if not classes <= count <= len(labels):

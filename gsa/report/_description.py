@@ -131,12 +131,14 @@ def _used(run: Subject) -> dict[str, int]:
     """Pictures of one epoch of training, of a validation and of the test; fewer than there are under limits."""
     trainer, loaders = run.trainer, run.data
     batches = {
-        "train": trainer.num_training_batches if run.history.rows else 0,
         "val": sum(trainer.num_val_batches or trainer.validate_loop.max_batches),
         "test": sum(trainer.num_test_batches),
     }
-    sizes = {"train": loaders.batch_size} | {part: loaders.pictures_at_once(part) for part in ("val", "test")}
-    return {part: min(int(count) * sizes[part], len(loaders.parts[part])) for part, count in batches.items()}
+    looked_at = {
+        part: min(int(count) * loaders.pictures_at_once(part), len(loaders.parts[part]))
+        for part, count in batches.items()
+    }
+    return {"train": loaders.pictures_of(int(trainer.num_training_batches)) if run.history.rows else 0, **looked_at}
 
 
 def forget_peak_memory(device: torch.device) -> None:

@@ -39,6 +39,7 @@ def test_the_other_parts_and_the_length_of_epochs_stay():
     every, few = digits(), digits(train_pictures=100)
     assert few.describe() | {"train": 1200} == every.describe() and few.describe()["train"] == 100
     assert few.batches_per_epoch() == len(few.train_dataloader()) == every.batches_per_epoch() == 60
+    assert few.pictures_of(60) == every.pictures_of(60) == 1200  # of which 100 are different
     assert torch.equal(few.parts["test"].first(397)[0], every.parts["test"].first(397)[0])
     assert (few.mean, few.std) == (every.mean, every.std) and few.class_counts().sum() == 100
     known = {picture.numpy().tobytes() for picture in every.parts["train"].first(1200)[0]}
