@@ -20,6 +20,7 @@ from tests.test_commands import refusal
 
 sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import accuracy
+import biases
 import content
 import direct
 import few_pictures
@@ -159,6 +160,21 @@ def test_a_table_searches_with_equal_means_and_chooses_on_validation(tmp_path, m
         in text
     )
     assert (tmp_path / "runs.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("kind", biases.KINDS, ids=str)
+def test_transformers_without_biases_have_none_and_learn(kind):
+    """Planted: a bias that is left in one."""
+    network = biases.transformer(kind)
+    names = [name for name, _ in network.named_parameters() if name.endswith("bias")]
+    assert bool(names) is kind.has_biases and network(torch.rand(3, 8, 8)).shape == (3, 10)
+    black = network(torch.zeros(2, 8, 8))
+    assert kind.has_biases or not kind.is_rotary or not black.any()  # nothing in, nothing out
+    if kind == biases.Kind(False, "rms", True):
+        network[1].bias = torch.nn.Parameter(torch.ones(biases.CHANNELS))
+        assert network(torch.zeros(2, 8, 8)).any()
+        found = biases.measured(kind, seed=0, epochs=4)
+        assert found["as trained"] > 20 and found.keys() == biases.CHANGES.keys()
 
 
 def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictures(tmp_path, monkeypatch):

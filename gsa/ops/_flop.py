@@ -18,7 +18,8 @@ def flop_formulas() -> dict[Any, Any]:
 
         regular: 2QM + Q forward, 5QM + 3Q backward        summed: 2QM + 2PQ forward, 6QM + 5PQ backward
 
-    of Q query, M key and P output poses. Attention by position alone consists of torch's own ops.
+    of Q query, M key and P output poses. Attention by position alone consists of torch's own ops. On the device "meta",
+    where nothing is known but shapes, a window counts as a square one.
 
     Returns:
         Op → function of its arguments, which returns its number of multiplications and additions.
@@ -50,7 +51,8 @@ def _of_call(call: tuple[Any, ...], products: dict[str, tuple[int, int]]) -> int
 def _pairs(window: Tensor, height: int, width: int, crop: int) -> int:
     """Pairs of a pixel that asks and a pixel that it sees."""
     along = [
-        (side - crop - (torch.arange(extent) - extent // 2).abs()).clamp(0, side - 2 * crop)
+        (side - crop - (torch.arange(extent, device="cpu") - extent // 2).abs()).clamp(0, side - 2 * crop)
         for side, extent in zip((height, width), window.shape, strict=True)
     ]
-    return int((torch.outer(*along) * window.cpu()).sum())
+    pairs = torch.outer(*along)
+    return int((pairs if window.is_meta else pairs * window.cpu()).sum())

@@ -7,6 +7,7 @@ from numbers import Number
 import pytest
 import torch
 
+import gsa
 from gsa.symmetry import statements
 
 
@@ -21,6 +22,7 @@ def _figures(request, monkeypatch, record_property):
     for name in statements.__all__:
         if inspect.isfunction(function := getattr(statements, name)):
             monkeypatch.setattr(statements, name, told(function, record_property))
+    monkeypatch.setattr(gsa.symmetry, "relative_error", told(gsa.symmetry.relative_error, record_property))
 
 
 def told(function, record):

@@ -123,3 +123,17 @@ def test_filters_on_the_grid_are_those_of_the_convolution():
     convolution = GroupConvolution("R4M", 1, 1, 3)
     moved = statements.moved_filters("R4M", convolution.weight[0, 0])
     torch.testing.assert_close(moved, convolution.filters()[0, :, 0])
+
+
+@pytest.mark.parametrize("neighbourhood, pixels", [(3, 9), (5, 25), (9, 81), (None, 169)])
+def test_attention_sees_further_for_no_more_parameters(neighbourhood, pixels):
+    x = torch.randn(1, 4, 4, 13, 13)
+    layer = GroupSelfAttention("R4", 4, 4, 2, 8, neighbourhood, "functional", "regular")
+    assert statements.receptive_field(layer, x) == pixels
+    assert sum(weight.numel() for weight in layer.parameters()) == 520
+    side = neighbourhood or 13
+    convolution = GroupConvolution("R4", 4, 4, side, padding=side // 2)
+    assert statements.receptive_field(convolution, x) == pixels
+    assert sum(weight.numel() for weight in convolution.parameters()) == 4 * 4 * 4 * pixels + 4
+    narrow = GroupSelfAttention("R4", 4, 4, 2, 8, 3, "functional", "regular")
+    assert (statements.receptive_field(narrow, x) == pixels) is (neighbourhood == 3)  # planted: a 3×3 window

@@ -95,3 +95,14 @@ def test_what_has_no_known_twin_is_refused():
             S.Shuffle(**wrong)
     with pytest.raises(ValueError, match="orders must be of parameters"):
         S.twin(nn.Linear(4, 4), {"weights": (order,)})
+
+
+def test_an_order_of_features_passes_through_linear_maps():
+    """ZP·PᵀW₁P·PᵀW₂P = (ZW₁)W₂P; without the last P, as one line has it, it does not hold, nor does ZPW = ZW."""
+    z, first, second = torch.randn(6, 8), torch.randn(8, 8), torch.randn(8, 8)
+    p = S.permutation_matrix(torch.tensor([3, 0, 7, 1, 6, 2, 5, 4]))
+    passed = (z @ p) @ (p.T @ first @ p) @ (p.T @ second @ p)
+    assert gsa.symmetry.relative_error(z @ p @ (p.T @ first), z @ first) < EXACT
+    assert gsa.symmetry.relative_error(passed, z @ first @ second @ p) < EXACT
+    assert gsa.symmetry.relative_error(z @ p @ first, z @ first) > 0.1
+    assert gsa.symmetry.relative_error(passed, z @ first @ second) > 0.1

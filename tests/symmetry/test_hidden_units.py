@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 import gsa
-from gsa.symmetry import relative_error
 from gsa.symmetry import statements as S
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -114,6 +113,32 @@ def test_constant_weights_are_one_unit_for_ever(network, optimizer):
     for planted in (network(), S.constant_start(deep(0.3), 0.3)):  # random, or told apart by dropout
         errors = S.equal_units_errors(planted, *data(), steps)
         assert min(errors["gradients"], errors["units"]) > 1e-2
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+def test_minibatches_do_not_tell_equal_units_apart(optimizer):
+    """Nor does W¹ stay a matrix of one number, unless the inputs are alike; planted: dropout."""
+
+    def found(network, x):
+        steps = dict(steps=50, batch=3, optimizer=lambda weights: optimizer(weights, 0.05))
+        return S.equal_units_errors(S.constant_start(network, 0.3), x, data()[1], **steps)
+
+    errors = found(mlp(), data()[0])
+    assert errors["units"] < EXACT and errors["trained entries"] > 1e-3
+    assert found(mlp(), torch.randn(9, 1).expand(9, 3))["trained entries"] < EXACT
+    assert found(deep(0.3), data()[0])["units"] > 1e-2
+
+
+def test_no_order_of_the_outgoing_weights_makes_up_for_permuted_inputs():
+    """Rows of W¹ in another order; planted: the inputs, too."""
+    network, (x, _) = mlp(nn.Tanh), (torch.randn(200, 3), None)
+    rows = torch.tensor([1, 2, 0])
+    other, expected = S.twin(network, {"0.weight": (None, rows)}), network(x)
+    twins = [S.twin(other, {"2.weight": (None, torch.tensor(p))}) for p in itertools.permutations(range(4))]
+    assert min(gsa.symmetry.relative_error(found(x), expected) for found in twins) > 1e-2
+    hidden = torch.cat((other[:2](x), torch.ones(200, 1)), dim=1)  # nor do any others, with any bias
+    assert gsa.symmetry.relative_error(hidden @ torch.linalg.lstsq(hidden, expected).solution, expected) > 1e-2
+    assert gsa.symmetry.relative_error(other(x[:, rows]), expected) < EXACT
 
 
 def test_equal_incoming_weights_alone_are_not_enough():
@@ -247,4 +272,4 @@ def test_other_starts_end_in_other_solutions_that_are_as_good():
     one, two = trained(), trained()
     assert all((network(x) - target).square().mean() < 1e-4 for network in (one, two))
     twins = (S.twin(two, S.hidden_orders(two, torch.tensor(order))) for order in itertools.permutations(range(5)))
-    assert min(relative_error(twin[0].weight, one[0].weight) for twin in twins) > 0.1
+    assert min(gsa.symmetry.relative_error(twin[0].weight, one[0].weight) for twin in twins) > 0.1

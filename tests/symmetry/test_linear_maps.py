@@ -67,6 +67,20 @@ def test_what_is_not_a_number_is_not_hidden():
     assert all(math.isnan(error) for error in found.values())
 
 
+@pytest.mark.parametrize("group, side", [("Z2", 3), ("R4", 3), ("Z2M", 5), ("R4M", 3)])
+def test_the_group_convolution_is_the_only_equivariant_map(group, side):
+    found = statements.only_convolutions(group, side)
+    assert found["elements"] == found["maps"] == found["convolutions"] == gsa.group(group).order * side**2
+    assert found["residual"] < 1e-13
+    assert found["any map"] > 0.9  # planted: a map that was not averaged
+
+
+@pytest.mark.parametrize("group, side", [("R8", 3), ("R4", 4)])
+def test_a_torus_that_a_group_does_not_map_to_itself_is_refused(group, side):
+    with pytest.raises(ValueError, match=f"of an odd side to pixels, but got {group} and {side}"):
+        statements.only_convolutions(group, side)
+
+
 def test_planted_a_filter_that_does_not_turn():
     convolution = GroupConvolution("R4", 2, 2, 3, bias=False)
     convolution.moved = convolution.moved[:1].expand(4, *convolution.moved.shape[1:]).clone()

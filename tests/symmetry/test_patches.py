@@ -47,6 +47,45 @@ def test_accuracy_of_a_trained_transformer_on_shuffled_patches(with_positions):
         assert cut["accuracy"] == 1 and cut["logits"] > 1e-2  # planted: patches that are not the network's
 
 
+class Permuted(nn.Module):
+    """A transformer's encoder on tokens, with their positions, in another order, and its answer put back, or not."""
+
+    def __init__(self, encoder, order, back):
+        super().__init__()
+        self.encoder, self.order, self.back = encoder, order, back
+
+    def forward(self, tokens):
+        tokens = (tokens + self.encoder.pos_embedding)[:, self.order]
+        return self.encoder.ln(self.encoder.layers(self.encoder.dropout(tokens)))[:, self.back]
+
+
+def trained_on(order, back, epochs=5):
+    """Weights and test accuracy after training on digits, in float64."""
+    torch.manual_seed(0)
+    network = gsa.create_model("rotmnist_vit", image_size=8, patch_size=PATCH, layers=1).double()
+    nn.init.normal_(network.transformer.heads.head.weight, std=0.1)
+    network.transformer.encoder = Permuted(network.transformer.encoder, order, back)
+    optimizer, (pictures, labels) = torch.optim.AdamW(network.parameters(), 3e-3), digits()
+    pictures = pictures.double()
+    for _ in range(epochs):
+        for batch in torch.randperm(TRAINED_ON).split(128):
+            optimizer.zero_grad()
+            F.cross_entropy(network(pictures[batch]), labels[batch]).backward()
+            optimizer.step()
+    with torch.no_grad():
+        right = network(pictures[TRAINED_ON:]).argmax(1) == labels[TRAINED_ON:]
+    return nn.utils.parameters_to_vector(network.parameters()).detach(), right.double().mean().item()
+
+
+def test_a_transformer_that_is_trained_on_permuted_tokens_is_the_same():
+    """The class token among them; planted: not put back before the head."""
+    order, still = torch.randperm(17), torch.arange(17)
+    (plain, accuracy), (permuted, same) = trained_on(still, still), trained_on(order, order.argsort())
+    assert gsa.symmetry.relative_error(permuted, plain) < 1e-9 and same == accuracy > 0.3
+    planted, _ = trained_on(order, still)
+    assert gsa.symmetry.relative_error(planted, plain) > 1e-2
+
+
 def test_shuffled_patches():
     picture = torch.arange(24.0).view(1, 1, 4, 6)
     shuffled = S.shuffled_patches(picture, 2, torch.tensor([5, 0, 1, 2, 3, 4]))

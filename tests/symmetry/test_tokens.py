@@ -118,6 +118,17 @@ def test_functions_of_entries(f):
     assert S.entrywise_error(lambda *m: f(*m).cumsum(1), rows, columns, *matrices) > 1e-2  # planted
 
 
+def test_the_example_of_nine_numbers_and_a_sigmoid():
+    """Of 1 to 9, with the first and the last *column* changing places, which the text calls rows."""
+    z = torch.arange(1.0, 10.0).view(3, 3)
+    order = torch.tensor([2, 1, 0])
+    p = S.permutation_matrix(order)
+    assert p.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]] and torch.equal(z @ p, z[:, order])
+    assert torch.allclose(torch.sigmoid(z @ p), torch.sigmoid(z) @ p)
+    assert not torch.allclose(torch.sigmoid(p @ z), torch.sigmoid(z) @ p)  # planted: its rows
+    assert S.entrywise_error(torch.sigmoid, torch.arange(3), order, z) == 0
+
+
 def test_a_sum_has_permutation_symmetry():
     x, order = torch.randn(9, 2), torch.randperm(9)
     assert S.invariance_error(lambda x: x.sum(0), x, order) < EXACT
@@ -134,6 +145,32 @@ class SetNetwork(nn.Module):
     def forward(self, x):
         x = self.encoder(x)
         return self.head(x.mean(1) + self.favour * x[:, 0])
+
+
+class SetTransformer(nn.Module):
+    """Attention through three points that are learned, and a token that asks all elements: Lee et al. 2019."""
+
+    def __init__(self, dropout=0.2):
+        super().__init__()
+        self.points, self.seed = nn.Parameter(torch.randn(1, 3, 8)), nn.Parameter(torch.randn(1, 1, 8))
+        self.gather, self.spread, self.pool = (nn.MultiheadAttention(8, 2, batch_first=True) for _ in range(3))
+        self.norm, self.dropout, self.head = nn.LayerNorm(8), nn.Dropout(dropout), nn.Linear(8, 3)
+
+    def forward(self, x):
+        held, _ = self.gather(self.points.expand(len(x), -1, -1), x, x)
+        x = self.dropout(self.norm(x + self.spread(x, held, held)[0]))
+        pooled, _ = self.pool(self.seed.expand(len(x), -1, -1), x, x)
+        return self.head(pooled[:, 0])
+
+
+def test_a_set_transformer_is_invariant_forward_and_in_its_weights():
+    arguments = torch.randn(2, 6, 8), torch.tensor([2, 0, 1, 5, 3, 4]), lambda output: output.square().sum()
+    errors = S.set_order_errors(SetTransformer(), *arguments)
+    same = {"output", "weights", "elements, equivariant"}
+    assert max(errors[name] for name in same) < EXACT
+    assert min(error for name, error in errors.items() if name not in same) > 1e-2
+    planted = S.set_order_errors(nn.Sequential(Positioned(nn.Identity()), SetTransformer()), *arguments)
+    assert min(planted[name] for name in same) > 1e-2
 
 
 def test_what_the_order_of_a_set_changes():

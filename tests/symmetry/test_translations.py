@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import gsa
 from gsa.encodings import KINDS
 from gsa.nn import (
     AttentionBlock,
@@ -79,3 +80,25 @@ def test_commutes_with_translations(name):
 def test_planted_sees_the_border(name):
     found = error(FAR[name])
     assert found > 1e-4
+
+
+def spectrogram(pitches, semitones=0.0):
+    """Tones of four partials each on a logarithmic axis, twelve bins an octave: [1, 1, bins, time]."""
+    bins, time = torch.arange(96.0)[:, None, None], torch.arange(12.0)
+    partials = 12 * torch.arange(1.0, 5.0).log2()[:, None]
+    places = torch.tensor(pitches)[None, :, None] + semitones + partials[:, :, None]  # [partials, tones, 1]
+    peaks = (-((bins[..., None] - places) ** 2) / 2).exp().sum(1)  # [bins, tones, 1]
+    tones = (-((time - 4.0 * torch.arange(len(pitches))[:, None]) ** 2) / 4).exp()
+    return (peaks.squeeze(-1) @ tones)[None, None]
+
+
+@pytest.mark.parametrize("semitones", [1, 5, 12])
+def test_a_change_of_pitch_is_a_translation_of_the_logarithmic_axis(semitones):
+    """Which a relative encoding keeps; planted: positions that are absolute."""
+    low, high = spectrogram([20.0, 27.0, 24.0]), spectrogram([20.0, 27.0, 24.0], semitones)
+    torch.testing.assert_close(high[..., semitones:, :], low[..., :-semitones, :])
+    inner = slice(20, 70)
+    for kind, holds in (("fourier", True), ("absolute", False)):
+        layer = LiftingSelfAttention("Z2", 1, 4, 2, 8, 3, kind).eval()
+        heard, expected = layer(high)[..., inner, :], layer(low).roll(semitones, -2)[..., inner, :]
+        assert (gsa.symmetry.relative_error(heard, expected) < 1e-13) is holds, kind

@@ -37,6 +37,35 @@ def test_what_is_far_apart_is_told_by_global_attention_and_not_by_windows():
     assert statements.orbit_gap(windows, pictures, "R2") < 1e-10  # rounding, not over rounding
 
 
+class Maps(torch.nn.Module):
+    """What a network says of every pixel: its features before the pool, mean over the poses."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, pictures):
+        return self.network.head(self.network.forward_features(pictures)).mean(2)
+
+
+def test_random_labels_of_pixels_are_learned_and_turn_with_the_picture():
+    pictures, labels, ours = torch.rand(3, 1, 5, 5), torch.randint(2, (3, 5, 5)), Maps(network())
+    assert statements.fit_labels(ours, pictures, labels, steps=300) == 1
+    turned = ours(pictures.rot90(1, (-2, -1))).argmax(1)
+    assert torch.equal(turned, labels.rot90(1, (-2, -1)))
+    constant = Maps(network("constant"))  # planted: knows no places
+    assert statements.fit_labels(constant, pictures, labels, steps=60) < 0.9
+
+
+def test_pixels_of_one_orbit_cannot_be_separated():
+    """A picture, and its turn with all labels the other way; planted: no poses."""
+    pictures, labels = torch.rand(1, 1, 5, 5), torch.randint(2, (1, 5, 5))
+    pairs = torch.cat((pictures, pictures.rot90(1, (-2, -1))))
+    both = torch.cat((labels, 1 - labels.rot90(1, (-2, -1))))
+    assert statements.fit_labels(Maps(network()), pairs, both, steps=40) == 0.5
+    assert statements.fit_labels(Maps(network(group="Z2")), pairs, both, steps=150) > 0.6
+
+
 def test_members_of_an_orbit_cannot_be_separated():
     pictures = torch.rand(4, 1, 5, 5)
     pairs, labels = torch.cat((pictures, pictures.rot90(1, (-2, -1)))), torch.arange(2).repeat_interleave(4)

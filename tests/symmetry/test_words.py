@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from gsa.symmetry import statements as S
 
@@ -91,6 +92,55 @@ def test_rows_of_the_text():
 def test_waves_see_distances_and_decay():
     found = S.sinusoidal_similarity(64, 64)
     assert found["distances"] < EXACT and found["far"] < 0.6 < found["near"] < 1
+
+
+def test_the_decay_is_in_the_attention_matrix_only_where_maps_keep_it():
+    """Planted: maps at random, which favour no distance."""
+    assert S.sinusoidal_similarity()["attention"] > 2
+    drawn = [S.sinusoidal_similarity(64, 64, *torch.randn(2, 64, 64).double() / 8)["attention"] for _ in range(20)]
+    assert 0.8 < sum(drawn) / len(drawn) < 1.2
+
+
+class Reader(nn.Module):
+    """One layer of attention over words, and a mean: with an encoding of their places, or without."""
+
+    def __init__(self, encoding, places=8, channels=16):
+        super().__init__()
+        self.encoding, self.words = encoding, nn.Embedding(12, channels)
+        self.attention = nn.MultiheadAttention(channels, 1, batch_first=True)
+        self.head = nn.Sequential(nn.Linear(channels, 32), nn.ReLU(), nn.Linear(32, 2))
+        place = torch.arange(places)
+        self.places = {
+            "none": torch.zeros(places, channels),
+            "indices": place[:, None].expand(places, channels) / places,
+            "sinusoidal": S.sinusoidal(place, channels).float(),
+            "learned": nn.Parameter(torch.randn(places, channels) / 2),
+        }[encoding]
+
+    def forward(self, words):
+        tokens = self.words(words) + self.places
+        attended, _ = self.attention(tokens, tokens, tokens, need_weights=False)
+        return self.head(tokens + attended).mean(1)
+
+
+def texts(count):
+    """Eight words each, and which of the first two of the vocabulary stands first."""
+    words, places = torch.randint(2, 12, (count, 8)), torch.rand(count, 8).argsort(1)[:, :2]
+    return words.scatter_(1, places, torch.tensor([0, 1]).expand(count, 2)), (places[:, 0] < places[:, 1]).long()
+
+
+@pytest.mark.parametrize("encoding", ["none", "indices", "sinusoidal", "learned"])
+def test_positions_make_a_sequence_of_a_set(encoding):
+    """Planted: none, whose answers are those of a coin."""
+    reader, (words, labels) = Reader(encoding), texts(1500)
+    optimizer = torch.optim.Adam(reader.parameters(), 0.01)
+    for step in range(200):
+        batch = slice(step % 10 * 100, step % 10 * 100 + 100)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(reader(words[batch]), labels[batch]).backward()
+        optimizer.step()
+    right = (reader(words[1000:]).argmax(1) == labels[1000:]).double().mean()
+    assert 0.4 < right < 0.6 if encoding == "none" else right > 0.9
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from gsa.symmetry.statements._biases import (
 )
 from gsa.symmetry.statements._concatenation import by_concatenation, concatenation_error
 from gsa.symmetry.statements._constant_start import constant_start, equal_units_errors, unit_spread
-from gsa.symmetry.statements._convolutions import as_self_attention, expression_error, pose_dependence
+from gsa.symmetry.statements._convolutions import as_self_attention, expression_error, pose_dependence, receptive_field
 from gsa.symmetry.statements._features import Shuffle, conjugate_training_errors, encryption_errors
 from gsa.symmetry.statements._hidden_units import (
     equivalent_networks,
@@ -30,9 +30,12 @@ from gsa.symmetry.statements._matrices import (
     permutation_matrix,
     permutation_matrix_errors,
 )
+from gsa.symmetry.statements._minima import barrier, closest_twin, parameter_rank
+from gsa.symmetry.statements._only_convolutions import only_convolutions
 from gsa.symmetry.statements._orders import feature_orders, head_order, twin
 from gsa.symmetry.statements._patches import patch_shuffling, shuffled_patches
 from gsa.symmetry.statements._readouts import readout_errors
+from gsa.symmetry.statements._rigid_motions import rigid_motion, rigid_motion_errors
 from gsa.symmetry.statements._sets import set_order_errors
 from gsa.symmetry.statements._steerability import drift_by_depth, interpolation_errors, steering_errors
 from gsa.symmetry.statements._tokens import OverTokens, backward_errors, linear_gradient_errors, token_permutation_error
@@ -58,10 +61,12 @@ __all__ = [
     "attention_map",
     "attention_order_errors",
     "backward_errors",
+    "barrier",
     "bias_before_norm",
     "bias_is_mean_error",
     "by_concatenation",
     "closest_encodings",
+    "closest_twin",
     "concatenation_error",
     "conjugate_training_errors",
     "constant_start",
@@ -87,13 +92,18 @@ __all__ = [
     "linear_map_errors",
     "moved_filters",
     "moves",
+    "only_convolutions",
     "orbit_gap",
     "output_gradient_errors",
+    "parameter_rank",
     "patch_shuffling",
     "permutation_matrix",
     "permutation_matrix_errors",
     "pose_dependence",
     "readout_errors",
+    "receptive_field",
+    "rigid_motion",
+    "rigid_motion_errors",
     "sampled_filters",
     "sentence",
     "sentence_errors",

@@ -40,6 +40,7 @@ def equal_units_errors(
     target: Tensor,
     optimizer: Optimizer = lambda weights: torch.optim.SGD(weights, 0.01),
     steps: int = 20,
+    batch: int | None = None,
 ) -> dict[str, float]:
     """Train a copy of an MLP by ½‖O − Y‖²/n, and see whether hidden units that start equal stay equal.
 
@@ -55,9 +56,11 @@ def equal_units_errors(
         x, target: X [n, d] and Y [n, q].
         optimizer: made of the network's parameters.
         steps: of training.
+        batch: samples of a step, drawn at random; all when None. Units stay the same under minibatches as well.
 
     Returns:
         {"gradients": spread of the units' gradients in the first step; "entries": spread of all entries of ∂ℒ/∂W¹ then;
+        "trained entries": of W¹ at the end, which is a matrix of one number only where all inputs are alike;
         "units": the largest `unit_spread` after a step; "one unit": relative error of the network with one unit in
         every hidden layer, at the end; "moved": relative change of the weights by training}.
     """
@@ -65,8 +68,9 @@ def equal_units_errors(
     before, updates = flat(trained.parameters()), optimizer(trained.parameters())
     errors, spreads = {}, []
     for step in range(steps):
+        rows = torch.arange(len(x)) if batch is None else torch.randperm(len(x))[:batch]
         updates.zero_grad()
-        (0.5 * (trained(x) - target).square().sum() / len(x)).backward()
+        (0.5 * (trained(x[rows]) - target[rows]).square().sum() / len(rows)).backward()
         if step == 0:
             gradients = {name: p.grad for name, p in trained.named_parameters() if p.grad is not None}
             errors["gradients"] = _largest_spread(trained, gradients)
@@ -76,6 +80,7 @@ def equal_units_errors(
     with torch.no_grad(), evaluating(trained):
         output = trained(x)
         errors |= {"units": float(numpy.max(spreads)), "one unit": relative_error(_one_unit(trained, x), output)}
+    errors["trained entries"] = _spread(next(iter(linears(trained).values())).weight.detach().flatten())
     return errors | {"moved": relative_error(flat(trained.parameters()), before)}
 
 

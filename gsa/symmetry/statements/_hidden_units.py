@@ -13,9 +13,16 @@ from gsa.symmetry._orders import check_order
 from gsa.symmetry.statements._gradients import flat, gradients
 from gsa.symmetry.statements._orders import reordered, twin
 
-__all__ = ["equivalent_networks", "hidden_orders", "hidden_unit_errors", "linears", "output_gradient_errors"]
+__all__ = [
+    "MOST_TWINS",
+    "equivalent_networks",
+    "hidden_orders",
+    "hidden_unit_errors",
+    "linears",
+    "output_gradient_errors",
+]
 
-_MOST_TWINS = 5040
+MOST_TWINS = 5040
 
 
 def linears(mlp: nn.Sequential) -> dict[str, nn.Linear]:
@@ -147,7 +154,7 @@ def equivalent_networks(mlp: nn.Sequential, x: Tensor, layer: int = 0) -> dict[s
         ValueError: no such layer, or more than 7 hidden units.
     """
     units = linears(mlp)[_around(mlp, layer)[0]].out_features
-    if math.factorial(units) > _MOST_TWINS:
+    if math.factorial(units) > MOST_TWINS:
         raise ValueError(f"all orders are tried: the layer must have at most 7 hidden units, but has {units}")
     outputs, norms, distances, plain = [], [], [], flat(mlp.parameters())
     with torch.no_grad(), evaluating(mlp):

@@ -1,4 +1,4 @@
-"""Global group self-attention approximates invariant functions: it learns any labels of orbits, and no others."""
+"""Global group self-attention approximates invariant and equivariant functions: any labels of orbits, and no others."""
 
 import torch
 import torch.nn.functional as F
@@ -16,14 +16,15 @@ def fit_labels(network: nn.Module, pictures: Tensor, labels: Tensor, steps: int,
     """Train a network on a few pictures, all of them in every step, and see how many labels it gives right.
 
     A universal approximator of invariant functions can give any labels to pictures of different orbits, at random as
-    well (Ravanbakhsh 2020, of regular representations with global receptive fields, which global group self-attention
-    has: Romero & Cordonnier 2021). What it cannot do at all is give different ones to two pictures of one orbit, so
-    half of such labels are wrong, and their loss is at least log 2 a pair.
+    well, and one of equivariant functions any labels to their pixels (Ravanbakhsh 2020, of regular representations with
+    global receptive fields, which global group self-attention has: Romero & Cordonnier 2021). What it cannot do at all
+    is give different ones to two pictures of one orbit, so half of such labels are wrong, and their loss is at least
+    log 2 a pair.
 
     Args:
-        network: [B, C, H, W] → [B, K]; it is trained by Adam.
+        network: [B, C, H, W] → [B, K], or [B, K, H, W] of equivariant functions; it is trained by Adam.
         pictures: [N, C, H, W].
-        labels: int64 [N], less than K.
+        labels: int64 [N], or [N, H, W], one a pixel, less than K.
         steps: of Adam; it ends before them when all labels are right.
         rate: its learning rate.
 

@@ -146,28 +146,37 @@ def sinusoidal(positions: Tensor, channels: int) -> Tensor:
     return torch.stack((phase.sin(), phase.cos()), dim=-1).flatten(1)
 
 
-def sinusoidal_similarity(channels: int = 64, length: int = 64) -> dict[str, float]:
+def sinusoidal_similarity(
+    channels: int = 64, length: int = 64, query: Tensor | None = None, key: Tensor | None = None
+) -> dict[str, float]:
     """Dot products of sinusoidal encodings see distances only, p(s)·p(t) = Σ_i cos ω_i(s − t), and decay with them.
+
+    In the attention matrix, softmax(p W_Q (p W_K)ᵀ/√C), that is so of maps that are the identity. Maps at random favour
+    no distance: what is near has to be learned.
 
     Source: "Visualizing equivariances in transformer neural networks" (similarity that decays).
 
     Args:
         channels: of the encoding, even.
         length: positions 0 to length − 1.
+        query, key: W_Q and W_K, [channels, channels]; the identity when None.
 
     Returns:
         {"distances": relative error of seeing distances only; "near", "far": mean of p(s)·p(t) over distances of the
-        first and of the last quarter, relative to distance 0}.
+        first and of the last quarter, relative to distance 0; "attention": mean weight at the nearest quarter of
+        distances over that at the farthest}.
     """
-    encoding = sinusoidal(torch.arange(length), channels)
-    products = encoding @ encoding.T
-    place = torch.arange(length)
-    first = products[0]
-    quarter = max(length // 4, 1)
+    encoding, place = sinusoidal(torch.arange(length), channels), torch.arange(length)
+    products, distance = encoding @ encoding.T, (place[:, None] - place).abs()
+    first, quarter = products[0], max(length // 4, 1)
+    asked, found = (encoding if weight is None else encoding @ weight for weight in (query, key))
+    attention = (asked @ found.T / channels**0.5).softmax(1)
+    near, far = (distance > 0) & (distance <= quarter), distance >= length - quarter
     return {
-        "distances": relative_error(products, first[(place[:, None] - place).abs()]),
+        "distances": relative_error(products, first[distance]),
         "near": (first[1 : quarter + 1].mean() / first[0]).item(),
         "far": (first[-quarter:].mean() / first[0]).item(),
+        "attention": (attention[near].mean() / attention[far].mean()).item(),
     }
 
 
