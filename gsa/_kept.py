@@ -28,7 +28,10 @@ def kept(name: str, make: Callable[[], dict[str, Any]], of: str) -> dict[str, An
     """
     if of in sys.modules:
         return make()
-    file = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "gsa" / f"{name}.json"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # as it is, of users without a home
+    if home.startswith("~"):
+        return make()
+    file = Path(home) / "gsa" / f"{name}.json"
     digest = _digest_of_sources()
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # none yet, or a damaged one
         found = json.loads(file.read_bytes())

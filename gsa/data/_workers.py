@@ -22,7 +22,8 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
         worker: its number, as a `DataLoader` gives it to its `worker_init_fn`.
         then: what is done in it, too.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
     run = multiprocessing.parent_process()
     if run is not None and hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

@@ -7,17 +7,23 @@ from typing import Any
 __all__ = ["begun"]
 
 
-def begun(form: str, together: Any) -> str:
+def begun(form: str, together: Any, ckpt_path: str | None = None) -> str:
     """The present moment, the same in every process that torchrun or srun has started for one run.
 
     torchrun's agent keeps what the first process says, also for those that it starts again after a failure; of srun,
-    the numbers of the job and its step say when.
+    the numbers of the job and its step say when. They do so of every run in a job of SLURM that goes on by itself,
+    which a job that is queued again has to find.
 
     Args:
         form: of the moment, as in `datetime.strftime`.
         together: whether they train one run, and not each its own, as agents of a sweep that srun has started do.
+        ckpt_path: of the run; "auto" goes on.
     """
     now = datetime.now().strftime(form)
+    tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
+    if "SLURM_JOB_ID" in os.environ and ckpt_path == "auto" and not (together and tasks > 1):
+        own = f"_{os.environ['SLURM_PROCID']}" if tasks > 1 else ""
+        return f"job_{os.environ['SLURM_JOB_ID']}{own}"
     if not together:
         return now
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
@@ -25,6 +31,6 @@ def begun(form: str, together: Any) -> str:
 
         agent = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
         return agent.compare_set("gsa/begun", "", now).decode()
-    if int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)) > 1:
+    if tasks > 1:
         return f"job_{os.environ['SLURM_JOB_ID']}_{os.environ['SLURM_STEP_ID']}"
     return now

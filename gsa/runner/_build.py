@@ -25,6 +25,7 @@ from gsa.runner._quiet import at_levels
 from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
+from gsa.runner._slurm import environments
 from gsa.runner._wandb_settings import complete_wandb
 from gsa.training import (
     AveragedWeights,
@@ -40,7 +41,7 @@ from gsa.training import (
     check_recordable,
     schedule,
 )
-from gsa.training.adapter import fuses, synchronise_batch_norm_on_gpus_only
+from gsa.training.adapter import forget_requeueing, fuses, synchronise_batch_norm_on_gpus_only
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
@@ -179,8 +180,9 @@ def _make_all(config: DictConfig) -> Run:
         logger=False,
         **({} if saves else {"enable_checkpointing": False}),  # without: Lightning's own
         enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),
-        plugins=[SafeCheckpointIO()],
+        plugins=[SafeCheckpointIO(), *environments(config.trainer.get("strategy") is not None)],
     )
+    forget_requeueing(trainer)
     synchronise_batch_norm_on_gpus_only(trainer)
     profiler = trainer.profiler
     if not isinstance(profiler, PassThroughProfiler) and profiler.dirpath is profiler.filename is None:

@@ -118,9 +118,10 @@ class RefuseBadConfig(Callback):
             refuse_bad_keys(config)
             refuse_bad_network(config)
             from gsa.runner._build import build  # Lightning: not for --help, nor for what is refused without it
-            from gsa.runner._ranks import is_first_rank
+            from gsa.runner._ranks import is_first_rank, know_rank
             from gsa.runner._resume import finished_report
 
+            know_rank(config)
             is_there = is_first_rank() and (self.folder / "config.yaml").exists()
             with quiet(), held(self.folder) if is_there else nullcontext():
                 if finished_report(config) is None:
@@ -148,13 +149,20 @@ class RefuseBadConfig(Callback):
     def on_run_end(  # type: ignore[override]  # Hydra gives it by name
         self, config: DictConfig, job_return: JobReturn, **kwargs: Any
     ) -> None:
-        if job_return.status is JobStatus.FAILED and isinstance(job_return._return_value, ConfigError):
-            if self.missing:
-                shutil.rmtree(self.folder)
-            for place in self.missing[1:]:
-                if place.is_dir() and not any(place.iterdir()):
-                    place.rmdir()
-            _refuse(str(job_return._return_value))  # before Hydra puts a line of its own in front
+        error = job_return._return_value
+        if job_return.status is JobStatus.FAILED and isinstance(error, ConfigError):
+            with suppress(Busy):  # another process has begun in the same folder at the same time, and is at work there
+                if self.missing and not isinstance(error, Busy):
+                    self._take_away()
+            _refuse(str(error))  # before Hydra puts a line of its own in front
+
+    def _take_away(self) -> None:
+        """The folders that were not there before."""
+        with held(self.folder):
+            shutil.rmtree(self.folder)
+        for place in self.missing[1:]:
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()
 
 
 def _comes_from(package: str, error: BaseException) -> bool:
@@ -168,6 +176,7 @@ def _main(config: DictConfig) -> float | None:
     from gsa.runner._processes import RankFailed
     from gsa.runner._ranks import is_first_rank
     from gsa.runner._run import train
+    from gsa.runner._slurm import queue_again
     from gsa.training import NotFinite, Stopped
 
     try:
@@ -186,6 +195,8 @@ def _main(config: DictConfig) -> float | None:
         goes_on = f"; the same command goes on with  {_way_on(last)}" if last else ""
         if is_first_rank():
             print(f"{stopped}{goes_on}", file=sys.stderr)
+            if stopped.code == 128 + signal.SIGUSR1 and config.ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
+                print(queue_again(), file=sys.stderr)
         raise
     except (
         OSError,

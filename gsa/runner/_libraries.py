@@ -15,9 +15,11 @@ def settle() -> None:
 
     torch's threads spin long, on cores that others could use. glibc gives large blocks back to the system, which
     empties every page of them before the next step has them again: up to a third of its time (benchmarks/steps.py,
-    --memory). OMP_WAIT_POLICY, GOMP_SPINCOUNT, MALLOC_… and GLIBC_TUNABLES in the environment have their way. To be
-    called before torch is loaded.
+    --memory). A job of SLURM has as many threads as it asked for cores. OMP_NUM_THREADS, OMP_WAIT_POLICY,
+    GOMP_SPINCOUNT, MALLOC_… and GLIBC_TUNABLES in the environment have their way. To be called before torch is loaded.
     """
+    if cores := os.environ.get("SLURM_CPUS_PER_TASK"):  # which a cluster need not hold a job to
+        os.environ.setdefault("OMP_NUM_THREADS", cores)
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     if not any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):

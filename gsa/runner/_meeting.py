@@ -1,6 +1,9 @@
 """Where the processes of a run meet: those that torchrun or srun has started meet for every job of a sweep anew."""
 
 import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 
@@ -28,14 +31,30 @@ def meet(trainer: lightning.Trainer, place: str) -> None:
     backend, rank, world, timeout, device = meeting_of(trainer)
     restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     met = _store.cache_info().currsize  # the first place needs no name, for which machines may have other paths
-    store = PrefixStore(f"{place if met else ''} {restarts}", _store(rank, world, timeout))
-    dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=timeout, device_id=device)
+    with _ended_by_signals():
+        store = PrefixStore(f"{place if met else ''} {restarts}", _store(rank, world, timeout))
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=timeout, device_id=device)
 
 
 def leave_group() -> None:
     """Part from the other processes of a run; those of the next job of a sweep meet anew."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """While others are waited for, where Python hears no signal, one ends this process: there is nothing to lose."""
+    ours = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    try:
+        before = {number: signal.signal(number, signal.SIG_DFL) for number in ours}
+    except ValueError:  # not the main thread, which alone hears them
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @cache  # the first process may hold it, and the others come for as long as there are jobs

@@ -1,14 +1,17 @@
 """One of several processes that train what one would."""
 
 import os
+import warnings
 
 import lightning
 from lightning.pytorch.utilities import rank_zero_only
+from omegaconf import DictConfig
 
 from gsa.runner._schema import ConfigError
-from gsa.training.adapter import is_alone, is_ddp, started_from_outside
+from gsa.runner._slurm import SlurmStep
+from gsa.training.adapter import environment_of, is_alone, is_ddp, started_from_outside
 
-__all__ = ["check_batch_size", "check_processes", "is_first_rank", "needs_processes"]
+__all__ = ["check_batch_size", "check_processes", "is_first_rank", "know_rank", "needs_processes"]
 
 
 def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: bool) -> None:
@@ -29,6 +32,12 @@ def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: boo
                 f"torchrun has started {started} processes, of which each would train the whole run: expected "
                 "trainer=ddp_nodes with trainer.num_nodes and trainer.devices, a process each, but got a trainer of one"
             )
+        if SlurmStep.detect():
+            warnings.warn(
+                f"srun has started {SlurmStep().world_size()} processes, and this one trains a run of its own; "
+                "trainer=ddp_nodes trains one in all of them",
+                stacklevel=2,
+            )
         return
     if not is_ddp(trainer):
         raise ConfigError(
@@ -38,6 +47,8 @@ def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: boo
     world, outside = trainer.world_size, started_from_outside(trainer)
     if trainer.num_nodes > 1 and not outside:
         raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
+    if isinstance(environment := environment_of(trainer), SlurmStep):
+        environment.validate_settings(trainer.num_devices, trainer.num_nodes)
     check_batch_size(trainer, batch_size)
     if draws_seed and world > 1 and outside:
         raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")
@@ -56,6 +67,15 @@ def check_batch_size(trainer: lightning.Trainer, batch_size: int) -> None:
 def needs_processes(trainer: lightning.Trainer) -> bool:
     """Whether the trainer wants several processes, and neither torchrun nor a cluster has started them."""
     return is_ddp(trainer) and trainer.world_size > 1 and not started_from_outside(trainer)
+
+
+def know_rank(config: DictConfig) -> None:
+    """Settle whether this process is the one that writes, before it has a trainer, which would say so.
+
+    A run of one process is its own first, whatever number srun has given it among others that train runs of their own.
+    """
+    if config.trainer.get("strategy") is None and "TORCHELASTIC_RUN_ID" not in os.environ:
+        rank_zero_only.rank = 0  # type: ignore[attr-defined]
 
 
 def is_first_rank() -> bool:

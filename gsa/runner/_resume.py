@@ -1,5 +1,6 @@
 """What a run finds of itself when it begins, and whether it may go on from there."""
 
+import os
 import warnings
 from collections.abc import Collection
 from contextlib import suppress
@@ -17,6 +18,7 @@ from gsa.runner._config_file import read_config
 from gsa.runner._dotted import flat, is_below
 from gsa.runner._older import as_meant, network_as_meant
 from gsa.runner._quoted import override
+from gsa.runner._ranks import is_first_rank
 from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_PLACE, differing_keys
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
@@ -53,12 +55,16 @@ _OF_THE_TRAINING = (
 def finished_report(config: DictConfig) -> dict[str, Any] | None:
     """The report of this very run, if ckpt_path=auto asks for it and it has ended before.
 
-    One that ended early, with another trainer.max_time than it has now, goes on.
+    One that ended early, with another trainer.max_time than it has now, goes on. A job that SLURM has started again, as
+    submitit asks it to, goes on in the folder where it has begun, without being asked.
 
     Raises:
         ConfigError: the folder holds a run with another configuration, or one whose place this would take.
     """
     folder = Path(config.output_dir)
+    is_again = int(os.environ.get("SLURM_RESTART_COUNT", 0)) > 0 and (folder / "config.yaml").exists()
+    if is_again and config.train and config.ckpt_path is None:
+        config.ckpt_path = "auto"
     if config.ckpt_path != "auto":
         _refuse_to_replace(folder, config)
     if config.ckpt_path != "auto" or not (folder / "config.yaml").exists():
@@ -108,9 +114,10 @@ def where_it_stands(folder: Path, config: DictConfig) -> str | None:
         raise ConfigError(f"no checkpoint of the run in {folder} is whole; delete them to begin anew: {damaged}")
     if newest is not None:
         _refuse_another_run(_run_of(newest), config, folder)
-    for message in [*damaged, *_told(folder)[2]]:
-        print(f"passed over: {message}")
-    print(f"going on from {newest}" if newest else f"there is no checkpoint in {folder} yet: starting anew")
+    if is_first_rank():
+        for message in [*damaged, *_told(folder)[2]]:
+            print(f"passed over: {message}")
+        print(f"going on from {newest}" if newest else f"there is no checkpoint in {folder} yet: starting anew")
     return str(newest) if newest else None
 
 

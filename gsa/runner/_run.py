@@ -36,7 +36,7 @@ from gsa.runner._meeting import leave_group, meet
 from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
-from gsa.runner._ranks import is_first_rank, needs_processes
+from gsa.runner._ranks import is_first_rank, know_rank, needs_processes
 from gsa.runner._resume import (
     chosen_metrics,
     finished_report,
@@ -79,6 +79,7 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
         Stopped: by a signal; what had been trained is saved.
     """
     folder = Path(config.output_dir)
+    know_rank(config)
     with held(folder) if is_first_rank() else nullcontext():
         if (report := finished_report(config)) is not None:
             print(f"finished already: {folder}")

@@ -4,7 +4,7 @@ import multiprocessing
 import signal
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,15 @@ class Stopped(SystemExit):
 
 
 class SaveOnSignal(Callback):
-    """On Ctrl-C or SIGTERM, saves after the training step at hand and stops; anywhere else, stops at once.
+    """On Ctrl-C, SIGTERM or SIGUSR1, saves after the training step at hand and stops; anywhere else, stops at once.
 
         with listener.listening():
             Trainer(callbacks=[listener]).fit(module, data)
 
     Before training, a run has nothing to lose; after it, in its test or report, all of it is on disk. A second signal
-    stops at once, too. Where a job is told as a whole, a process that another leads hears it twice: from outside and
-    from there.
+    stops at once, too. SIGUSR2 is heard where somebody has a handler for it, as submitit has, which tells a job so when
+    its time is up or others come first: it is called once the run is saved. Where a job is told as a whole, a process
+    that another leads hears it twice: from outside and from there.
 
     Args:
         dirpath: folder of last.ckpt.
@@ -68,6 +69,7 @@ class SaveOnSignal(Callback):
         self._listens = False
         self._saved = False
         self._since = 0.0
+        self._queues: Callable[[int, Any], Any] | None = None
         self._hosts: torch.distributed.ProcessGroup | None = None
         self._before = _written(self._last)
 
@@ -80,8 +82,10 @@ class SaveOnSignal(Callback):
     def listening(self) -> Iterator[None]:
         """While inside, signals come here; around all that a run does."""
         self.received, self._saved, self._before = None, False, _written(self._last)
+        self._queues = handler if callable(handler := signal.getsignal(signal.SIGUSR2)) else None
+        ours = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, *([signal.SIGUSR2] if self._queues else [])]
         try:
-            before = {n: signal.signal(n, self._receive) for n in (signal.SIGINT, signal.SIGTERM)}
+            before = {number: signal.signal(number, self._receive) for number in ours}
         except ValueError:  # not the main thread, which alone may listen
             before = {}
         self._listens = True
@@ -99,7 +103,7 @@ class SaveOnSignal(Callback):
             self.received, self._since = number, now
         is_echo = not is_first and _has_leader() and now - self._since <= _ONCE
         if not (is_echo or (is_first and self.waits)):
-            raise Stopped(number, self.checkpoint)
+            self._stop(number)
 
     def setup(self, trainer: lightning.Trainer, module: lightning.LightningModule, stage: str) -> None:
         others = [callback for callback in trainer.callbacks if callback is not self]  # type: ignore[attr-defined]
@@ -149,12 +153,17 @@ class SaveOnSignal(Callback):
 
     def _stop_if_saved(self) -> None:
         if self._saved:
-            raise Stopped(self.received or signal.SIGTERM, self.checkpoint)
+            self._stop(self.received or signal.SIGTERM)
+
+    def _stop(self, number: int) -> None:
+        if number == signal.SIGUSR2 and self._queues:
+            self._queues(number, None)  # which ends the process, if it is the one that has its job queued again
+        raise Stopped(number, self.checkpoint)
 
     def stop_if_told(self) -> None:
         """Raise `Stopped` after training whose last steps were not interrupted; its checkpoint is on disk."""
         if self.received is not None:
-            raise Stopped(self.received, self.checkpoint)
+            self._stop(self.received)
 
 
 def _has_leader() -> bool:

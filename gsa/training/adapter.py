@@ -21,6 +21,8 @@ __all__ = [
     "batches_done",
     "data_of",
     "ends_epoch",
+    "environment_of",
+    "forget_requeueing",
     "fuses",
     "in_mid_epoch",
     "is_alone",
@@ -100,6 +102,16 @@ def scales_gradients(trainer: lightning.Trainer) -> bool:
     return getattr(trainer.precision_plugin, "scaler", None) is not None
 
 
+def forget_requeueing(trainer: lightning.Trainer) -> None:
+    """Keep Lightning from what its requeueing by SLURM has left in a folder (hpc_ckpt_1.ckpt).
+
+    It would prefer that to the weights of the network, in a test, too.
+    """
+    connector: Any = trainer._checkpoint_connector
+    kind = type(connector)
+    connector.__class__ = type(kind.__name__, (kind,), {"_hpc_resume_path": None})
+
+
 def fuses(trainer: lightning.Trainer) -> bool:
     """Whether a fused optimizer can be used: in mixed precision Lightning does not clip gradients for one.
 
@@ -121,13 +133,13 @@ def is_ddp(trainer: lightning.Trainer) -> bool:
 
 
 def leave_signals_alone(trainer: lightning.Trainer) -> None:
-    """Keep Lightning from answering Ctrl-C and SIGTERM, which it does for the time of a fit, validation or test.
+    """Keep Lightning from answering Ctrl-C, SIGTERM and SIGUSR1, as it does while it fits, validates or tests.
 
     And from telling all processes before every batch that it has heard of none, for which each waits for its GPU.
     """
     connector: Any = trainer._signal_connector
     register = type(connector)._register_signal
-    ours = (signal.SIGINT, signal.SIGTERM)
+    ours = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     connector._register_signal = lambda number, handler: None if number in ours else register(number, handler)
     epochs: Any = trainer.fit_loop.epoch_loop
     epochs._broadcast_sigterm_tensor = lambda: None
@@ -150,9 +162,14 @@ def meeting_of(trainer: lightning.Trainer) -> tuple[str, int, int, timedelta, to
     return strategy._get_process_group_backend(), trainer.global_rank, trainer.world_size, strategy._timeout, gpu
 
 
+def environment_of(trainer: lightning.Trainer) -> Any:
+    """What the processes of `ddp` know of one another; None of a trainer that is alone."""
+    return trainer.strategy.cluster_environment if isinstance(trainer.strategy, DDPStrategy) else None
+
+
 def started_from_outside(trainer: lightning.Trainer) -> bool:
     """Whether torchrun, srun or submitit has started the processes."""
-    environment = trainer.strategy.cluster_environment if isinstance(trainer.strategy, DDPStrategy) else None
+    environment = environment_of(trainer)
     return environment is not None and environment.creates_processes_externally
 
 
