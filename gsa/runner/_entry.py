@@ -192,7 +192,8 @@ def _main(config: DictConfig) -> float | None:
         raise
     except Stopped as stopped:
         last = stopped.checkpoint
-        goes_on = f"; the same command goes on with  {_way_on(last)}" if last else ""
+        way = "" if config.ckpt_path == "auto" else f" with  {_way_on(last)}" if last else ""
+        goes_on = f"; the same command goes on{way}" if last else ""
         if is_first_rank():
             print(f"{stopped}{goes_on}", file=sys.stderr)
             if stopped.code == 128 + signal.SIGUSR1 and config.ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:

@@ -27,7 +27,7 @@ class SlurmStep(ClusterEnvironment):
 
     @property
     def main_address(self) -> str:
-        nodes = os.environ.get("SLURM_STEP_NODELIST", "127.0.0.1")
+        nodes = os.environ["SLURM_STEP_NODELIST"] if int(os.environ["SLURM_STEP_NUM_NODES"]) > 1 else "127.0.0.1"
         return os.environ.setdefault("MASTER_ADDR", SLURMEnvironment.resolve_root_node_address(nodes))
 
     @property

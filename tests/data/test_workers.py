@@ -45,7 +45,7 @@ def heard():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_worker_that_is_told_to_end_goes_on(heard, number):
     """Planted: it ends, and the loader fails."""
     assert read(number, sheltered, worker_init_fn=set_variable) == [7, 7]

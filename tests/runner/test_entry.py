@@ -1,5 +1,6 @@
 """The command builds a run once, and says on one screen what it is about to do."""
 
+import fcntl
 import os
 import shlex
 import subprocess
@@ -8,12 +9,15 @@ from pathlib import Path
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException, MissingConfigException
 
 import gsa
-from gsa.runner._entry import options_last
+from gsa.runner._entry import RefuseBadConfig, options_last
 from gsa.runner._explained import explained
+from gsa.runner._folder import Busy
 from gsa.runner._quoted import override
+from gsa.runner._schema import ConfigError
 
 ROOT = Path(gsa.__file__).parent.parent
 COUNTED = """
@@ -163,3 +167,23 @@ def test_freed_memory_is_kept_for_the_next_step_unless_told_otherwise(environmen
     done = subprocess.run([sys.executable, "-c", program], env=plain | environment, capture_output=True, text=True)
     count, of_children = done.stdout.split()
     assert (float(count) < 10) == is_kept and (of_children == str(64 * 2**20)) == is_kept, done.stdout
+
+
+def test_a_process_that_is_refused_takes_no_folder_of_another_away(tmp_path):
+    """Both have begun where there was none. Planted: one that was refused for its data, with nobody at work there."""
+    callback, folder = RefuseBadConfig(), tmp_path / "run"
+
+    def is_left(error):
+        folder.mkdir(exist_ok=True)
+        callback.folder, callback.missing = folder, [folder]
+        done = JobReturn(status=JobStatus.FAILED)
+        done.return_value = error
+        with pytest.raises(SystemExit):
+            callback.on_run_end(config=None, job_return=done)
+        return folder.exists()
+
+    assert is_left(Busy("another process is at work")) and not is_left(ConfigError("no such data"))
+    folder.mkdir()
+    with (folder / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert is_left(ConfigError("no such data"))

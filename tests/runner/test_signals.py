@@ -63,7 +63,7 @@ def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, part, epoch, ind
     ("gsa.data.PictureDataModule.setup", False, signal.SIGTERM),
     ("gsa.training.Classifier.validation_step", False, signal.SIGTERM),  # the sanity check
     ("gsa.training.Classifier.test_step", True, signal.SIGINT),
-    ("gsa.runner._run.describe", True, signal.SIGTERM),
+    ("gsa.runner._run.describe", True, signal.SIGUSR1),
 ])  # fmt: skip
 def test_a_run_may_be_told_to_stop_at_any_place(small, place, saved, number):
     options = (*DROPOUT, "+trainer.num_sanity_val_steps=1")
@@ -93,6 +93,24 @@ def test_a_run_calls_saved_what_it_has_saved_or_went_on_from(small, tmp_path):
     with listener.listening(), pytest.raises(Stopped, match=r"saved in .*last.ckpt"):
         last.write_bytes(last.read_bytes())
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_who_waits_for_sigusr2_hears_it_once_the_run_is_saved(tmp_path):
+    """submitit has its job queued again; planted: nobody waits, and it ends the process as it does any other."""
+    heard, listener = [], SaveOnSignal(str(tmp_path))
+    with listener.listening():
+        assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+    before = signal.signal(signal.SIGUSR2, lambda number, frame: heard.append(number))
+    try:
+        with listener.listening():
+            listener.waits = True
+            signal.raise_signal(signal.SIGUSR2)
+            assert listener.received == signal.SIGUSR2 and not heard  # it is noted, until the step has been saved
+            with pytest.raises(Stopped) as stopped:
+                listener.stop_if_told()
+        assert heard == [signal.SIGUSR2] and stopped.value.code == 128 + signal.SIGUSR2
+    finally:
+        signal.signal(signal.SIGUSR2, before)
 
 
 def test_the_command_ends_with_the_code_of_the_signal(tmp_path):
