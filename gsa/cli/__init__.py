@@ -4,6 +4,7 @@ gsa list
 gsa predict PICTURES … [--checkpoint RUN] [--csv FILE]
 gsa check NETWORK [--group GROUP | --shift DOWN,RIGHT] [--backward] [--input C,H,W]
 gsa check MODULE:NAME --permute {tokens,tokens-first,features} --input L,D [--backward]
+gsa statements [WORD …] [--seed N] [--list] [--json]
 gsa explore [--checkpoint RUN] [--port PORT] [--open] [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa explore --save PAGE [--model NETWORK] [--input C,H,W] [--group GROUP]
 gsa export --checkpoint RUN --to FOLDER
@@ -117,6 +118,9 @@ def _parser() -> argparse.ArgumentParser:
         "check",
         "The equivariance error of a network and its layers under turns, shifts or permutations, or of gradients.",
     )
+    statements = command(
+        "statements", "What the literature says of symmetry, each statement measured on a small network."
+    )
     explore = command("explore", "A page on which symmetry can be seen and played with; opens in any browser.")
     export = command("export", "Weights as safetensors and the configuration beside them.")
     dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
@@ -149,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
+    _add_statements(statements)
     _add_explore(explore)
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
     export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
@@ -172,6 +177,22 @@ def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
     predict.add_argument("--device", default="cpu", help="where the network runs: cpu (default), cuda, cuda:1, mps")
     predict.add_argument("--checkpoint", type=Path, help=f"{trained} (default rotmnist_gsa, which knows digits)")
     predict.add_argument("--network", metavar="MODULE:ATTRIBUTE", help="what builds it, of a run of your own network")
+
+
+def _add_statements(statements: argparse.ArgumentParser) -> None:
+    statements.add_argument(
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="names, or words of names, sentences or sources (default: all statements)",
+    )
+    statements.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the random weights and data (default 0)"
+    )
+    statements.add_argument(
+        "--list", action="store_true", help="names, sentences and sources alone; nothing is measured"
+    )
+    statements.add_argument("--json", action="store_true", help="all of it, for programs")
 
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:

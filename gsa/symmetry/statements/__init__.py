@@ -15,6 +15,7 @@ from gsa.symmetry.statements._biases import (
 from gsa.symmetry.statements._concatenation import by_concatenation, concatenation_error
 from gsa.symmetry.statements._constant_start import constant_start, equal_units_errors, unit_spread
 from gsa.symmetry.statements._convolutions import as_self_attention, expression_error, pose_dependence, receptive_field
+from gsa.symmetry.statements._examples import Example, Figures, examples
 from gsa.symmetry.statements._features import Shuffle, conjugate_training_errors, encryption_errors
 from gsa.symmetry.statements._hidden_units import (
     equivalent_networks,
@@ -53,6 +54,8 @@ from gsa.symmetry.statements._words import (
 
 __all__ = [
     "ENCODINGS",
+    "Example",
+    "Figures",
     "OverTokens",
     "Sentence",
     "Shuffle",
@@ -77,6 +80,7 @@ __all__ = [
     "entrywise_error",
     "equal_units_errors",
     "equivalent_networks",
+    "examples",
     "expression_error",
     "feature_orders",
     "fit_labels",
