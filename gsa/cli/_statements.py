@@ -91,7 +91,9 @@ def _facts(example: Example, figures: Figures | None) -> dict[str, Any]:
 
 def _digits(figure: float) -> str:
     """One digit of what is tiny, two of what is not."""
-    return f"{figure:.0e}" if 0 < abs(figure) < 1e-3 else f"{figure:.2g}"
+    if 0 < abs(figure) < 1e-3:
+        return f"{figure:.0e}"
+    return f"{figure:.2g}" if abs(figure) < 100 else f"{figure:.0f}"
 
 
 def _wrapped(text: str, title: str = "") -> str:

@@ -1,6 +1,16 @@
 """Statements that can be played, by document; the order is that of docs/coverage.md."""
 
-from gsa.symmetry.statements._examples import _biases, _encodings, _expressivity, _hidden_units, _permutations, _words
+from gsa.symmetry.statements._examples import (
+    _biases,
+    _constant_start,
+    _encodings,
+    _expressivity,
+    _hidden_units,
+    _minima,
+    _permutations,
+    _rigid_motions,
+    _words,
+)
 from gsa.symmetry.statements._examples._example import Example, Figures
 
 __all__ = ["Example", "Figures", "examples"]
@@ -8,7 +18,10 @@ __all__ = ["Example", "Figures", "examples"]
 _ALL = (
     *_permutations.EXAMPLES,
     *_words.EXAMPLES,
+    *_rigid_motions.EXAMPLES,
     *_hidden_units.EXAMPLES,
+    *_minima.EXAMPLES,
+    *_constant_start.EXAMPLES,
     *_biases.EXAMPLES,
     *_encodings.EXAMPLES,
     *_expressivity.EXAMPLES,

@@ -14,13 +14,12 @@ from gsa.symmetry.statements._biases import (
 )
 from gsa.symmetry.statements._examples._example import Figures, example
 from gsa.symmetry.statements._examples._networks import Squashed, another_order, attention
+from gsa.symmetry.statements._examples._sources import BIASES
 
 __all__ = ["EXAMPLES"]
 
-_SOURCE = "An essay in Chinese on permutation invariance of attention, and on its biases"
 
-
-@example(_SOURCE, attention_order_errors)
+@example(BIASES, attention_order_errors)
 def queries_and_keys() -> Figures:
     """Attention is equivariant in its queries and invariant in its keys with their values."""
     layer, context = attention(), torch.randn(2, 6, 8)
@@ -34,7 +33,7 @@ def queries_and_keys() -> Figures:
     return Figures(errors, contrasts)
 
 
-@example(_SOURCE, softmax_shift_error)
+@example(BIASES, softmax_shift_error)
 def softmax_shift() -> Figures:
     """softmax(x + δ) = softmax(x), and its weights add up to 1."""
     scores = torch.randn(5, 7)
@@ -45,7 +44,7 @@ def softmax_shift() -> Figures:
     )
 
 
-@example(_SOURCE, attention_bias_errors)
+@example(BIASES, attention_bias_errors)
 def biases_of_attention() -> Figures:
     """The bias of keys is void, with no gradient, that of values passes as it is, and that of queries matters."""
     errors = attention_bias_errors(attention(), torch.randn(2, 6, 8))
@@ -55,7 +54,7 @@ def biases_of_attention() -> Figures:
     return Figures(errors, contrasts)
 
 
-@example(_SOURCE, bias_before_norm)
+@example(BIASES, bias_before_norm)
 def bias_before_a_norm() -> Figures:
     """A bias is void before BatchNorm in training; before LayerNorm only what is the same in all channels."""
     x, bias = torch.randn(10, 8), 1 + torch.rand(8)
@@ -73,7 +72,7 @@ def bias_before_a_norm() -> Figures:
     )
 
 
-@example(_SOURCE, bias_is_mean_error)
+@example(BIASES, bias_is_mean_error)
 def bias_as_prior_knowledge() -> Figures:
     """A bias is prior knowledge: E[Wx + b] = b for inputs of mean zero."""
     x = torch.randn(20, 8)

@@ -10,6 +10,7 @@ from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._concatenation import by_concatenation, concatenation_error
 from gsa.symmetry.statements._examples._example import Figures, example
 from gsa.symmetry.statements._examples._networks import Classifier
+from gsa.symmetry.statements._examples._sources import GROUPS
 from gsa.symmetry.statements._linear_maps import (
     LinearMap,
     attention_map,
@@ -18,16 +19,16 @@ from gsa.symmetry.statements._linear_maps import (
     linear_map_errors,
     moves,
 )
+from gsa.symmetry.statements._only_convolutions import only_convolutions
 from gsa.symmetry.statements._steerability import drift_by_depth, interpolation_errors, steering_errors
 from gsa.symmetry.statements._uniqueness import closest_encodings, encoding_vectors
 
 __all__ = ["EXAMPLES"]
 
-_SOURCE = "Group equivariant stand-alone self-attention for vision (Romero & Cordonnier)"
 _SIDE, _WINDOW = 5, Neighbourhood(5)
 
 
-@example(_SOURCE, by_concatenation, concatenation_error)
+@example(GROUPS, by_concatenation, concatenation_error)
 def three_steps() -> Figures:
     """Only the positional encoding is geometric: act on it with every pose, attend with each, join the responses."""
     sizes, picture, feature = ("R4", 2, 3, 2, 8, 3, "fourier"), torch.randn(1, 2, 5, 5), torch.randn(1, 2, 4, 5, 5)
@@ -47,7 +48,7 @@ def three_steps() -> Figures:
     )
 
 
-@example(_SOURCE, linear_map_errors, four_examples, moves, attention_map)
+@example(GROUPS, linear_map_errors, four_examples, moves, attention_map)
 def invariant_encodings() -> Figures:
     """Linear maps whose encoding is invariant are equivariant: convolution, and attention, linear in its values."""
     zeros = {name: max(_errors(*which).values()) for name, which in four_examples().items()}
@@ -61,7 +62,20 @@ def invariant_encodings() -> Figures:
     )
 
 
-@example(_SOURCE, linear_map_errors, attention_map, convolution_map)
+@example(GROUPS, only_convolutions)
+def convolutions_alone() -> Figures:
+    """The group convolution is the only linear equivariant map."""
+    found = only_convolutions("R4")
+    return Figures(
+        {
+            "left of an equivariant map": found["residual"],
+            "maps that are no convolutions": found["maps"] - found["convolutions"],
+        },
+        {"left of any map": found["any map"]},
+    )
+
+
+@example(GROUPS, linear_map_errors, attention_map, convolution_map)
 def linear_in_values() -> Figures:
     """Self-attention describes more than convolutions: it is linear in its values, not in its features."""
     layer = GroupSelfAttention("Z2", 4, 4, 2, 6, 3, "fourier", "regular", crop=1)
@@ -76,7 +90,7 @@ def linear_in_values() -> Figures:
     )
 
 
-@example(_SOURCE, closest_encodings, encoding_vectors)
+@example(GROUPS, closest_encodings, encoding_vectors)
 def unique_encodings() -> Figures:
     """For most expressiveness no two elements (offset, pose) of the group share an encoding."""
     contrasts = {name: closest_encodings(_encoding(name), _WINDOW) for name in ("functional", "fourier", "quadratic")}
@@ -92,7 +106,7 @@ def unique_encodings() -> Figures:
     )
 
 
-@example(_SOURCE, steering_errors, interpolation_errors)
+@example(GROUPS, steering_errors, interpolation_errors)
 def steerable() -> Figures:
     """Group self-attention is steerable: encodings are evaluated where a pose looks; tables have to be interpolated."""
     names = ("functional", "fourier", "quadratic")
@@ -106,7 +120,7 @@ def steerable() -> Figures:
     )
 
 
-@example(_SOURCE, drift_by_depth)
+@example(GROUPS, drift_by_depth)
 def drift_with_depth() -> Figures:
     """Pictures are sampled: features drift with depth at 45°, and not at 90°."""
     network, picture = Classifier("R8", 3), torch.zeros(1, 1, 10, 10)
@@ -142,4 +156,12 @@ def _not_acted_upon(layer: SelfAttention) -> SelfAttention:
     return layer
 
 
-EXAMPLES = (three_steps, invariant_encodings, linear_in_values, unique_encodings, steerable, drift_with_depth)
+EXAMPLES = (
+    three_steps,
+    invariant_encodings,
+    convolutions_alone,
+    linear_in_values,
+    unique_encodings,
+    steerable,
+    drift_with_depth,
+)

@@ -9,19 +9,18 @@ from gsa import groups
 from gsa.encodings import Neighbourhood, QuadraticEncoding
 from gsa.nn import GroupConvolution, GroupSelfAttention, LiftingConvolution
 from gsa.symmetry._norm import relative_error
-from gsa.symmetry.statements._convolutions import as_self_attention, expression_error, pose_dependence
+from gsa.symmetry.statements._convolutions import as_self_attention, expression_error, pose_dependence, receptive_field
 from gsa.symmetry.statements._examples._example import Figures, example
 from gsa.symmetry.statements._examples._networks import Classifier
+from gsa.symmetry.statements._examples._sources import GROUPS
 from gsa.symmetry.statements._kernel_sums import head_residual, kernel_sum_residual, moved_filters, sampled_filters
 from gsa.symmetry.statements._told import told_elements
 from gsa.symmetry.statements._universality import fit_labels, orbit_gap
 
 __all__ = ["EXAMPLES"]
 
-_SOURCE = "Group equivariant stand-alone self-attention for vision (Romero & Cordonnier)"
 
-
-@example(_SOURCE, as_self_attention, expression_error)
+@example(GROUPS, as_self_attention, expression_error)
 def any_convolution() -> Figures:
     """Group self-attention can describe any group convolution, given enough heads, and sharp ones."""
     lifting, picture = LiftingConvolution("R4M", 2, 3, 3), torch.randn(1, 2, 7, 7)
@@ -37,7 +36,20 @@ def any_convolution() -> Figures:
     )
 
 
-@example(_SOURCE, pose_dependence)
+@example(GROUPS, receptive_field)
+def receptive_fields() -> Figures:
+    """Attention handles larger receptive fields for no more parameters; convolutions need more."""
+    x, sides = torch.randn(1, 4, 4, 9, 9), (3, 7)
+    layers = [GroupSelfAttention("R4", 4, 4, 2, 8, side, "functional", "regular") for side in sides]
+    convolutions = [GroupConvolution("R4", 4, 4, side, padding=side // 2) for side in sides]
+    narrow, wide = (receptive_field(layer, x) for layer in layers)
+    return Figures(
+        {"parameters, 7×7 less 3×3": _more(*layers), "pixels seen, less 49": float(wide - 49)},
+        {"pixels seen, 7×7 less 3×3": float(wide - narrow), "parameters of convolutions": _more(*convolutions)},
+    )
+
+
+@example(GROUPS, pose_dependence)
 def summed_form() -> Figures:
     """Only the regular form describes group convolutions: the summed form makes all poses of flat features the same."""
     x = torch.randn(1, 4, 4, 6, 6)
@@ -51,7 +63,7 @@ def summed_form() -> Figures:
     )
 
 
-@example(_SOURCE, kernel_sum_residual, head_residual, moved_filters, sampled_filters)
+@example(GROUPS, kernel_sum_residual, head_residual, moved_filters, sampled_filters)
 def kernel_sums() -> Figures:
     """Between the pixels, heads that are normalised express only kernels whose sums are the same in all poses."""
     turned, interpolated = moved_filters("R4", torch.randn(4, 3, 3)), moved_filters("R8", torch.randn(8, 3, 3))
@@ -66,7 +78,7 @@ def kernel_sums() -> Figures:
     )
 
 
-@example(_SOURCE, fit_labels)
+@example(GROUPS, fit_labels)
 def far_apart() -> Figures:
     """What is far apart in a picture is told by global attention, not by windows too small to see it together."""
     pictures = torch.zeros(2, 1, 12, 12)  # of two dots, five pixels apart or more, away from the border
@@ -82,7 +94,7 @@ def far_apart() -> Figures:
     )
 
 
-@example(_SOURCE, fit_labels, orbit_gap)
+@example(GROUPS, fit_labels, orbit_gap)
 def labels_of_orbits() -> Figures:
     """Global group self-attention learns any labels of orbits, and cannot tell the members of one orbit apart."""
     pictures, network, plain = torch.rand(8, 1, 4, 4), Classifier("R4"), Classifier("Z2")
@@ -95,7 +107,7 @@ def labels_of_orbits() -> Figures:
     )
 
 
-@example(_SOURCE, told_elements)
+@example(GROUPS, told_elements)
 def told_by_features() -> Figures:
     """Invariance loses how a picture was moved, equivariance keeps it."""
     network, picture, moved_by = Classifier("R4", 3), torch.rand(1, 1, 6, 6), 1
@@ -105,6 +117,12 @@ def told_by_features() -> Figures:
         {"other turns that features allow": float(len({*told} ^ {moved_by}))},
         {"that logits allow": float(len({*left} - {moved_by}))},
     )
+
+
+def _more(one: nn.Module, other: nn.Module) -> float:
+    """How many parameters more another layer has."""
+    first, second = (sum(weight.numel() for weight in layer.parameters()) for layer in (one, other))
+    return float(second - first)
 
 
 def _heads(count: int) -> QuadraticEncoding:
@@ -122,4 +140,4 @@ def _random_function(poses: int) -> Callable[[Tensor], Tensor]:
     return lambda offsets: (offsets @ frequencies.T + phases).cos() @ mix
 
 
-EXAMPLES = (any_convolution, summed_form, kernel_sums, far_apart, labels_of_orbits, told_by_features)
+EXAMPLES = (any_convolution, receptive_fields, summed_form, kernel_sums, far_apart, labels_of_orbits, told_by_features)

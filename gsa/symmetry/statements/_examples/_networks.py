@@ -9,7 +9,18 @@ from torch import Tensor, nn
 
 from gsa.nn import AttentionBlock, AttentionOptions, LiftingSelfAttention
 
-__all__ = ["Classifier", "PatchTransformer", "Placed", "Squashed", "another_order", "attention", "encoder", "mlp"]
+__all__ = [
+    "Classifier",
+    "PatchTransformer",
+    "Placed",
+    "Squashed",
+    "Sums",
+    "another_order",
+    "attention",
+    "encoder",
+    "mlp",
+    "spread",
+]
 
 _Network = TypeVar("_Network", bound=nn.Module)
 
@@ -25,12 +36,12 @@ def another_order(count: int) -> Tensor:
 def encoder(layers: int = 1, dropout: float = 0.0) -> nn.TransformerEncoder:
     """A transformer without positions, of 8 features and 2 heads, [B, N, 8] → [B, N, 8]."""
     layer = nn.TransformerEncoderLayer(8, 2, 12, dropout, batch_first=True)
-    return _spread(nn.TransformerEncoder(layer, layers, enable_nested_tensor=False))
+    return spread(nn.TransformerEncoder(layer, layers, enable_nested_tensor=False))
 
 
 def attention(heads: int = 2) -> nn.MultiheadAttention:
     """Attention of 8 features."""
-    return _spread(nn.MultiheadAttention(8, heads, batch_first=True))
+    return spread(nn.MultiheadAttention(8, heads, batch_first=True))
 
 
 def mlp(activation: nn.Module, *between: nn.Module) -> nn.Sequential:
@@ -38,12 +49,19 @@ def mlp(activation: nn.Module, *between: nn.Module) -> nn.Sequential:
     return nn.Sequential(nn.Linear(3, 4), activation, *between, nn.Linear(4, 2))
 
 
-def _spread(network: _Network) -> _Network:
+def spread(network: _Network) -> _Network:
     """Weights far from their start, so that no bias is zero and no norm trivial."""
     for parameter in network.parameters():
         start = parameter.detach().clone() if parameter.ndim == 1 else 0
         nn.init.normal_(parameter, std=0.4).data.add_(start)
     return network
+
+
+class Sums(nn.Module):
+    """No function of each entry."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(-1)
 
 
 class Squashed(nn.Linear):

@@ -16,6 +16,7 @@ from gsa.symmetry.statements._examples._networks import (
     attention,
     encoder,
 )
+from gsa.symmetry.statements._examples._sources import PERMUTATIONS
 from gsa.symmetry.statements._features import Shuffle, conjugate_training_errors, encryption_errors
 from gsa.symmetry.statements._matrices import (
     entrywise_error,
@@ -30,10 +31,8 @@ from gsa.symmetry.statements._tokens import OverTokens, backward_errors, linear_
 
 __all__ = ["EXAMPLES"]
 
-_SOURCE = "Permutation Equivariance (essay of a student of Liyao Xiang, on transformers forward and backward)"
 
-
-@example(_SOURCE, patch_shuffling, shuffled_patches)
+@example(PERMUTATIONS, patch_shuffling, shuffled_patches)
 def patches() -> Figures:
     """Vision transformers sense the places of patches by their positional encoding alone."""
     pictures, order = torch.rand(4, 1, 8, 8), another_order(16)
@@ -51,7 +50,7 @@ def patches() -> Figures:
     )
 
 
-@example(_SOURCE, token_permutation_error, invariance_error)
+@example(PERMUTATIONS, token_permutation_error, invariance_error)
 def tokens_forward() -> Figures:
     """A transformer commutes with the order of its tokens, f(PZ) = P f(Z): it is equivariant, and not invariant."""
     tokens, order, transformer = torch.randn(2, 6, 8), another_order(6), encoder(2)
@@ -73,7 +72,7 @@ def tokens_forward() -> Figures:
     )
 
 
-@example(_SOURCE, entrywise_error)
+@example(PERMUTATIONS, entrywise_error)
 def functions_of_entries() -> Figures:
     """Functions of entries let permutations pass, (P₁AP₂) ⊙ (P₁BP₂) = P₁(A ⊙ B)P₂; so does softmax."""
     a, b, orders = torch.randn(4, 5), torch.randn(4, 5), (another_order(4), another_order(5))
@@ -87,7 +86,7 @@ def functions_of_entries() -> Figures:
     )
 
 
-@example(_SOURCE, permutation_matrix, permutation_matrix_errors)
+@example(PERMUTATIONS, permutation_matrix, permutation_matrix_errors)
 def permutation_matrices() -> Figures:
     """PA has the rows of A in another order, AP the columns, and Pᵀ = P⁻¹ takes them back."""
     a, order = torch.randn(5, 5), another_order(5)
@@ -95,7 +94,7 @@ def permutation_matrices() -> Figures:
     return Figures(permutation_matrix_errors(a, order), {"P (P A) from A": relative_error(p @ (p @ a), a)})
 
 
-@example(_SOURCE, linear_gradient_errors)
+@example(PERMUTATIONS, linear_gradient_errors)
 def linear_gradients() -> Figures:
     """The gradients of a linear map O = A Wᵀ are ∂l/∂A = ∂l/∂O W and ∂l/∂W = ∂l/∂Oᵀ A."""
     x = torch.randn(7, 5)
@@ -106,7 +105,7 @@ def linear_gradients() -> Figures:
     )
 
 
-@example(_SOURCE, backward_errors)
+@example(PERMUTATIONS, backward_errors)
 def tokens_backward() -> Figures:
     """Tokens permuted and outputs put back: gradients of weights stay, those of activations are permuted."""
     tokens, order, target, transformer = torch.randn(2, 6, 8), another_order(6), torch.randn(2, 6, 8), encoder(2)
@@ -120,7 +119,7 @@ def tokens_backward() -> Figures:
     return Figures(errors, contrasts | {"weights, with positions": placed["weights"]})
 
 
-@example(_SOURCE, feature_orders, head_order, twin)
+@example(PERMUTATIONS, feature_orders, head_order, twin)
 def features() -> Figures:
     """Features in another order pass through a transformer with weights W_P = PᵀWP, if P respects the heads."""
     tokens, two_heads, one_head = torch.randn(2, 6, 8), attention(2), attention(1)
@@ -137,7 +136,7 @@ def features() -> Figures:
     )
 
 
-@example(_SOURCE, conjugate_training_errors)
+@example(PERMUTATIONS, conjugate_training_errors)
 def twins_in_training() -> Figures:
     """A network with permuted weights stays the network's twin in training, rows and columns permuted: W_P = PᵀWP."""
     network, tokens, target, shuffle = encoder(2), torch.randn(2, 6, 8), torch.randn(2, 6, 8), _shuffle()
@@ -154,7 +153,7 @@ def twins_in_training() -> Figures:
     return Figures(errors, contrasts | {"trained weights, from another start": elsewhere["trained weights"]})
 
 
-@example(_SOURCE, set_order_errors)
+@example(PERMUTATIONS, set_order_errors)
 def order_of_a_set() -> Figures:
     """The order of a set changes neither the output nor the gradients of weights; it matters to what stays in place."""
     network = _SetNetwork(encoder(1, dropout=0.2), nn.Linear(8, 3))
@@ -174,7 +173,7 @@ def order_of_a_set() -> Figures:
     )
 
 
-@example(_SOURCE, encryption_errors)
+@example(PERMUTATIONS, encryption_errors)
 def encryption() -> Figures:
     """Permuted weights can serve as encryption: the network works on permuted data, and on no other."""
     errors = encryption_errors(encoder(2), torch.randn(2, 6, 8), _shuffle())

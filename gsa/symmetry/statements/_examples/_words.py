@@ -5,15 +5,14 @@ import torch
 from gsa.symmetry._norm import relative_error
 from gsa.symmetry.statements._examples._example import Figures, example
 from gsa.symmetry.statements._examples._networks import Placed, another_order, encoder
+from gsa.symmetry.statements._examples._sources import WORDS
 from gsa.symmetry.statements._readouts import readout_errors
 from gsa.symmetry.statements._words import sentence, sentence_errors, sinusoidal, sinusoidal_similarity
 
 __all__ = ["EXAMPLES"]
 
-_SOURCE = "Visualizing equivariances in transformer neural networks"
 
-
-@example(_SOURCE, sentence)
+@example(WORDS, sentence)
 def words_step_by_step() -> Figures:
     """“Love conquers all”, step by step: Q = XW_Q, scores QKᵀ/√2, their softmax, and its product with the values."""
     found, indices = sentence(), sentence("absolute")
@@ -28,7 +27,7 @@ def words_step_by_step() -> Figures:
     )
 
 
-@example(_SOURCE, sentence_errors)
+@example(WORDS, sentence_errors)
 def words_in_another_order() -> Figures:
     """Without positions, words in another order have the same outputs in that order."""
     names = {"absolute": "with indices", "sinusoidal": "with sinusoidal encoding", "rotary": "with rotary encoding"}
@@ -38,7 +37,7 @@ def words_in_another_order() -> Figures:
     )
 
 
-@example(_SOURCE, sentence_errors)
+@example(WORDS, sentence_errors)
 def shifted_words() -> Figures:
     """Rotary encodings keep what words do to one another wherever their sentence stands in a text."""
     zeros = sentence_errors("rotary")
@@ -54,7 +53,7 @@ def shifted_words() -> Figures:
     )
 
 
-@example(_SOURCE, sinusoidal, sinusoidal_similarity)
+@example(WORDS, sinusoidal, sinusoidal_similarity)
 def sinusoidal_encodings() -> Figures:
     """Dot products of sinusoidal encodings see distances only, and decay with them."""
     found, encoding = sinusoidal_similarity(), sinusoidal(torch.arange(64), 64)
@@ -68,7 +67,7 @@ def sinusoidal_encodings() -> Figures:
     )
 
 
-@example(_SOURCE, readout_errors)
+@example(WORDS, readout_errors)
 def readouts() -> Figures:
     """A class token, the largest or the mean of all tokens forget their order; tokens side by side do not."""
     tokens, order, projection = torch.randn(2, 6, 8), another_order(6), torch.randn(48, 3)
