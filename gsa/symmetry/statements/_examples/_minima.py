@@ -49,7 +49,7 @@ def between_twins() -> Figures:
     """Equivalent minima have barriers between them; there are none once units are put back in their places."""
     network, x = mlp(nn.Tanh()), torch.randn(20, 3)
     for parameter in network.parameters():
-        nn.init.normal_(parameter)
+        nn.init.normal_(parameter, std=2)
     target = network(x).detach()  # of which the network is a minimum
 
     def loss(other: nn.Module) -> Tensor:
