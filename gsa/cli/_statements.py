@@ -58,9 +58,8 @@ def _heading(example: Example, before: Example | None) -> str:
     """The source, where it is another than that of the example before."""
     if before is not None and before.source == example.source:
         return ""
-    return (
-        "" if before is None else "\n"
-    ) + f"{_wrapped(example.source)}\n{'=' * min(len(example.source), _width())}\n"
+    gap = "" if before is None else "\n"
+    return f"{gap}{_wrapped(example.source)}\n{'=' * min(len(example.source), _width())}\n"
 
 
 def _listed(example: Example) -> str:
