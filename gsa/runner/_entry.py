@@ -198,6 +198,8 @@ def _main(config: DictConfig) -> float | None:
             print(f"{stopped}{goes_on}", file=sys.stderr)
             if stopped.code == 128 + signal.SIGUSR1 and config.ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
                 print(queue_again(), file=sys.stderr)
+        if "SUBMITIT_EXECUTOR" in os.environ:  # which tells the leader of a sweep of exceptions alone
+            raise _Failed(f"{stopped}{goes_on}") from stopped
         raise
     except (
         OSError,
