@@ -26,7 +26,7 @@ from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
-from gsa.runner._libraries import settle
+from gsa.runner._libraries import let_hydra_parse, settle
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
@@ -56,6 +56,7 @@ def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here instead of being printed by Hydra
     settle()
+    let_hydra_parse()
     load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()

@@ -1,5 +1,6 @@
 """The command builds a run once, and says on one screen what it is about to do."""
 
+import argparse
 import fcntl
 import os
 import shlex
@@ -16,6 +17,7 @@ import gsa
 from gsa.runner._entry import RefuseBadConfig, options_last
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy
+from gsa.runner._libraries import let_hydra_parse
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 
@@ -187,3 +189,31 @@ def test_a_process_that_is_refused_takes_no_folder_of_another_away(tmp_path):
     with (folder / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert is_left(ConfigError("no such data"))
+
+
+def test_python_that_looks_at_helps_lets_hydra_begin(monkeypatch):
+    """As 3.14 does; planted: without it, an option whose help is made later is refused."""
+
+    class Later:
+        def __repr__(self):
+            return "made when it is asked for"
+
+    def check_help(self, action):
+        if action.help and "%" in action.help:
+            raise ValueError("badly formed help string")
+
+    def add_argument(self, *names, **options):
+        action = ours(self, *names, **options)
+        self._check_help(action)
+        return action
+
+    ours = argparse._ActionsContainer.add_argument
+    monkeypatch.setattr(argparse._ActionsContainer, "_check_help", check_help, raising=False)
+    monkeypatch.setattr(argparse._ActionsContainer, "add_argument", add_argument)
+    with pytest.raises(TypeError):
+        argparse.ArgumentParser().add_argument("--later", help=Later())
+    for _ in range(2):  # commands in one process
+        let_hydra_parse()
+    argparse.ArgumentParser().add_argument("--later", help=Later())
+    with pytest.raises(ValueError, match="badly formed"):
+        argparse.ArgumentParser().add_argument("--wrong", help="100 %")
