@@ -18,6 +18,12 @@ TOLD = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A terminal of the width that the texts below have."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+
 @pytest.fixture
 def planted(monkeypatch):
     """planted(name=figures, …): the examples of these names, with these figures."""
