@@ -22,13 +22,10 @@ from table import spread
 
 ROWS = (
     "rotmnist/gsa",
-    "rotmnist/gsa data.augmentation=[turns]",
-    "rotmnist/gsa model.group=R4",
     "rotmnist/gsa model.group=Z2",
     "rotmnist/gsa model.group=Z2 data.augmentation=[turns]",
     "rotmnist/gsa model.group=Z2 model.channels=48 data.augmentation=[turns]",
     "rotmnist/r4_cnn model.dropout=0.1",
-    "rotmnist/r4_cnn model.dropout=0.1 data.augmentation=[turns]",
     "rotmnist/z2_cnn",
 )
 EPOCHS = 4
