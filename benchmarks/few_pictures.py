@@ -80,6 +80,7 @@ def draw(reports: dict[tuple[str, int], list[dict]], file: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axis = plt.subplots(figsize=(6, 5.5), layout="constrained")
     for row in dict.fromkeys(row for row, _ in reports):
@@ -89,7 +90,13 @@ def draw(reports: dict[tuple[str, int], list[dict]], file: Path) -> None:
         axis.fill_between(numbers, *zip(*((min(e), max(e)) for e in errors), strict=True), alpha=0.2,
                           color=line.get_color())  # fmt: skip
     axis.set(xscale="log", yscale="log", xlabel="training pictures", ylabel="test error, %")
-    axis.grid(alpha=0.3, which="both")
+    numbers = sorted({pictures for _, pictures in reports})
+    axis.set_xticks(numbers, [f"{number:,}" for number in numbers])
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    axis.yaxis.set_major_formatter("{x:g}")
+    for of in (axis.xaxis, axis.yaxis):
+        of.set_minor_formatter(NullFormatter())
+    axis.grid(alpha=0.3)
     figure.legend(loc="outside lower center", fontsize="small")
     figure.savefig(file, dpi=110)
 
