@@ -155,8 +155,8 @@ def refuse_other_groups(checkpoint: dict[str, Any], path: str, network: nn.Modul
         ValueError: naming a layer of another group.
     """
     there, here = checkpoint.get("groups", {}), groups_within(network)  # those of earlier versions do not say
-    for name in there.keys() & here.keys():
-        if there[name] != here[name]:
+    for name in there:  # in the order of the network
+        if name in here and there[name] != here[name]:
             raise ValueError(
                 f"the checkpoint {path} has weights of {there[name]} in {name}, but this network is of {here[name]} "
                 "there: expected the same groups"

