@@ -21,12 +21,13 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.files import one_line
+from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
-from gsa.runner._libraries import let_hydra_parse, settle
+from gsa.runner._libraries import settle
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet

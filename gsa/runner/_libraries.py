@@ -1,11 +1,9 @@
-"""What a training asks of the libraries beneath torch, unless the environment says otherwise, and Hydra of Python."""
+"""What a training asks of the libraries beneath torch, unless the environment says otherwise."""
 
-import argparse
 import ctypes
 import os
-from typing import Any
 
-__all__ = ["let_hydra_parse", "settle"]
+__all__ = ["settle"]
 
 _BLOCKS = 64 * 2**20  # bytes; larger ones are given back to the system
 _KEPT = 512 * 2**20  # bytes at the end of the heap
@@ -34,20 +32,3 @@ def _keep_freed_memory() -> None:
         return  # of versions that refuse it, the default is better than the other option alone
     set_option(*_PARAMETERS["MALLOC_TRIM_THRESHOLD_"])
     os.environ |= {name: str(value) for name, (_, value) in _PARAMETERS.items()}
-
-
-def let_hydra_parse() -> None:
-    """Have the argparse of Python 3.14 take an option whose help is no text yet, such as one of Hydra 1.3.
-
-    Earlier ones did; since then the help of every option is looked at when it is added, and no command could begin.
-    """
-    kind: Any = argparse._ActionsContainer
-    look = getattr(kind, "_check_help", None)
-    if look is not None and not hasattr(look, "passes_over"):
-
-        def look_at_texts(self: Any, action: argparse.Action) -> None:
-            if isinstance(action.help, str | None):
-                look(self, action)
-
-        look_at_texts.passes_over = True  # type: ignore[attr-defined]
-        kind._check_help = look_at_texts

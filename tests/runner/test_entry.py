@@ -14,10 +14,10 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException, MissingConfigException
 
 import gsa
+from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._entry import RefuseBadConfig, options_last
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy
-from gsa.runner._libraries import let_hydra_parse
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 
