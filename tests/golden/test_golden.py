@@ -40,7 +40,9 @@ def compare(found, digest_there, sizes_there):
         assert digest(found) == digest_there
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "rotmnist_r4_sa" else []) for name in RUNS
+])  # fmt: skip
 def test_short_runs_end_with_the_weights_of_before(name, tmp_path):
     compare(short_run(name, str(tmp_path)), KNOWN["digests"].get(rounding(), {}).get(name), KNOWN["sizes"][name])
 

@@ -45,14 +45,8 @@ def test_refusals_and_completions_need_no_torch_the_second_time_nor_lightning_th
     for word, said in {
         "typo=1": "unknown key 'typo'",
         "model=digits": "Could not find 'model/digits'",
-        "optimizer.lr=nan": "optimizer.lr must be a finite number",
-        "seed=-1": "seed must be in [0, 2³²)",
-        "train=false": "train=false tests a checkpoint",
-        "trainer.max_epochs=0": "trainer.max_epochs must be at least 1",
-        "trainer.precision=bf17": "trainer.precision must be",
         "optimizer.lr=-1": "optimizer.lr must not be negative",
         "+data.batchsize=7": "the nearest is 'batch_size'",
-        "data.batch_size=0": "data.batch_size must be at least 1",
         "ckpt_path=nowhere.ckpt": "there is no checkpoint at nowhere.ckpt",
         "--help": "digits_r4_sa",
     }.items():

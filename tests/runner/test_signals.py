@@ -29,14 +29,16 @@ HALVES = ("trainer.accumulate_grad_batches=2",)
 
 # When it is told (part, epoch, batch), the steps it then saves after, other options, and by which signal.
 @pytest.mark.parametrize("part, epoch, index, steps, extra, number", [
-    ("training", 1, 1, 6, (), signal.SIGINT),
+    pytest.param("training", 1, 1, 6, (), signal.SIGINT, marks=pytest.mark.slow),
     ("training", 1, 1, 6, ("data.num_workers=2",), signal.SIGTERM),
     ("training", 1, 0, 3, HALVES, signal.SIGTERM),  # with the second half of the step
     ("training", 1, 1, 5, ("trainer.overfit_batches=3",), signal.SIGTERM),  # the same three in every epoch
     ("training", 0, 3, 4, (), signal.SIGTERM),  # the last batch: after the validation
-    ("training", 0, 0, 1, ("trainer.limit_train_batches=1",), signal.SIGTERM),  # a single batch an epoch
+    pytest.param(  # a single batch an epoch
+        "training", 0, 0, 1, ("trainer.limit_train_batches=1",), signal.SIGTERM, marks=pytest.mark.slow
+    ),
     ("validation", 0, 1, 4, ("data.num_workers=2",), signal.SIGINT),
-    ("validation", 1, 1, 8, (), signal.SIGTERM),  # of the last epoch
+    pytest.param("validation", 1, 1, 8, (), signal.SIGTERM, marks=pytest.mark.slow),  # of the last epoch
 ])  # fmt: skip
 def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, part, epoch, index, steps, extra, number):
     options = (*DROPOUT, "trainer.max_epochs=2", "trainer.limit_train_batches=4", "data.augmentation=[turns]", *extra)

@@ -51,16 +51,25 @@ def test_jobs_do_not_all_go_on_from_one_checkpoint(tmp_path):
 
 
 def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_path):
-    done = sweep(tmp_path, "model.neighbourhood=3,4,5")
+    """Started again, the sweep skips what has finished; ckpt_path=auto is no word of its folders' names."""
+    words = ("model.neighbourhood=3,4,5", "hydra.sweep.subdir=${hydra.job.override_dirname}")
+    done = sweep(tmp_path, *words)
+    folders = sorted(tmp_path.glob("*model.neighbourhood=*"))
     assert done.returncode == 2  # that of a refused configuration
-    assert [(tmp_path / str(job) / "report.json").exists() for job in range(3)] == [True, False, True]
-    assert "odd number" in (tmp_path / "1" / "train.log").read_text()
+    assert [(folder / "report.json").exists() for folder in folders] == [True, False, True]
+    assert "odd number" in (folders[1] / "train.log").read_text()
     rows = table(tmp_path)
     assert [row["model.neighbourhood"] for row in rows if row["val_accuracy"]] != [] and len(rows) == 3
     assert rows[-1] == {
-        "model.neighbourhood": "4", "parameters": "", "val_accuracy": "", "folder": str(tmp_path / "1")
+        "model.neighbourhood": "4", "parameters": "", "val_accuracy": "", "folder": str(folders[1])
     }  # fmt: skip
     assert done.stdout.count(str(tmp_path / "jobs.csv")) == 1 and "`Trainer.fit` stopped" not in done.stdout
+
+    (folders[2] / "report.json").unlink()
+    before = (folders[0] / "report.json").stat().st_mtime_ns
+    again = sweep(tmp_path, *words, "ckpt_path=auto")
+    assert again.returncode == 2 and again.stdout.count("finished already") == 1
+    assert (folders[0] / "report.json").stat().st_mtime_ns == before and (folders[2] / "report.json").exists()
 
 
 def test_a_job_that_fails_says_so_at_once(capsys):
@@ -102,18 +111,6 @@ def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):
     (noted / "config.yaml").write_text((noted / "config.yaml").read_text().replace("seed: null", "seed: 3"))
     assert "has an earlier table, which is kept" in sweep_table(tmp_path) and "has this table" in text
     assert table(tmp_path) == finished
-
-
-def test_a_sweep_started_again_skips_what_has_finished(tmp_path):
-    """Its folders may be named by the words of the jobs, of which ckpt_path=auto is none."""
-    options = ("seed=0,1", "hydra.sweep.subdir=${hydra.job.override_dirname}")
-    assert sweep(tmp_path, *options).returncode == 0
-    first, second = sorted(tmp_path.glob("*/report.json"))
-    second.unlink()
-    before = first.stat().st_mtime_ns
-    done = sweep(tmp_path, *options, "ckpt_path=auto")
-    assert done.returncode == 0 and done.stdout.count("finished already") == 1
-    assert first.stat().st_mtime_ns == before and sorted(tmp_path.glob("*/report.json")) == [first, second]
 
 
 @pytest.mark.slow
