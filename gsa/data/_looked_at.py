@@ -41,7 +41,7 @@ class Seen:
 def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[str, Seen]:
     """Read every file, several at a time, with a progress bar: path → what it holds."""
     console = Console(stderr=True)
-    with ThreadPoolExecutor(os.cpu_count()) as threads:  # decoders let other threads work
+    with ThreadPoolExecutor() as threads:  # decoders let other threads work
         found = track(
             threads.map(lambda path: _seen(path, size, white), paths),
             "looking at all pictures",

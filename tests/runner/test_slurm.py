@@ -11,7 +11,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import OmegaConf
 
-from gsa.runner import _slurm
+from gsa.runner import _entry, _slurm
 from gsa.runner._begun import begun
 from gsa.runner._build import build
 from gsa.runner._ranks import is_first_rank, know_rank
@@ -19,6 +19,7 @@ from gsa.runner._resume import finished_report
 from gsa.runner._schema import ConfigError
 from gsa.runner._slurm import SlurmStep, environments
 from gsa.saved import read_checkpoint
+from gsa.training import Stopped
 from tests.runner.test_from_outside import FORM, TWO
 from tests.runner.test_ranks import ROOT, SMALLEST
 
@@ -130,6 +131,21 @@ def test_a_job_is_queued_again_by_its_name(step, tmp_path, monkeypatch):
     assert "not queued again: no" in _slurm.queue_again()
     script.unlink()
     assert "cannot be queued again" in _slurm.queue_again()
+
+
+def test_a_job_of_submitit_that_was_stopped_has_failed(configure, tmp_path, monkeypatch, capsys):
+    """Its leader would wait for who exits; planted: elsewhere the process ends with the signal's code."""
+
+    def stopped(*_):
+        raise Stopped(signal.SIGUSR2, tmp_path / "last.ckpt")
+
+    monkeypatch.setattr("gsa.runner._run.train", stopped)
+    for name, kind in ((None, Stopped), ("SUBMITIT_EXECUTOR", _entry._Failed)):
+        if name:
+            monkeypatch.setenv(name, "slurm")
+        with pytest.raises(kind, match="stopped by SIGUSR2 and saved in .*last.ckpt"):
+            _entry._main.__wrapped__(configure("ckpt_path=auto"))
+        assert "the same command goes on" in capsys.readouterr().err
 
 
 USR1 = """

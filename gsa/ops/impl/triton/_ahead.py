@@ -1,7 +1,6 @@
 """Kernels that other threads compile before they are needed."""
 
 import logging
-import os
 from collections.abc import Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -19,7 +18,7 @@ _UNDER_WAY: dict[Hashable, Future] = {}
 @cache
 def _threads() -> ThreadPoolExecutor:
     _LOG.info("the kernels of a size of map are compiled when it is first met, in some seconds; Triton keeps them")
-    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="gsa compiles kernels")
+    return ThreadPoolExecutor(thread_name_prefix="gsa compiles kernels")
 
 
 def compile_ahead(key: Hashable, kernel: Any, arguments: tuple[Tensor | float, ...], plan: dict[str, Any]) -> None:
