@@ -110,6 +110,15 @@ def test_permutation_matrices():
         S.permutation_matrix(torch.tensor([0, 0, 1]))
 
 
+def test_a_permutation_is_undone_without_arithmetic():
+    """Planted: a matrix of another kind has an inverse that is to be computed."""
+    order, other = torch.randperm(7), torch.randn(7, 7)
+    p = S.permutation_matrix(order)
+    assert p.mT.data_ptr() == p.data_ptr() and torch.equal(p.mT, torch.linalg.inv(p))
+    assert torch.equal(p.mT, S.permutation_matrix(order.argsort()))
+    assert not torch.allclose(other.mT, torch.linalg.inv(other))
+
+
 @pytest.mark.parametrize("f", [torch.sigmoid, torch.relu, torch.mul, torch.add, lambda a: a.softmax(1)])
 def test_functions_of_entries(f):
     matrices = torch.randn(2, 4, 5)[: 1 if f not in (torch.mul, torch.add) else 2]

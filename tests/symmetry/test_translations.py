@@ -1,5 +1,7 @@
 """Which layers commute with translations away from the border, and which see the border from everywhere."""
 
+import math
+
 import pytest
 import torch
 
@@ -102,3 +104,27 @@ def test_a_change_of_pitch_is_a_translation_of_the_logarithmic_axis(semitones):
         layer = LiftingSelfAttention("Z2", 1, 4, 2, 8, 3, kind).eval()
         heard, expected = layer(high)[..., inner, :], layer(low).roll(semitones, -2)[..., inner, :]
         assert (gsa.symmetry.relative_error(heard, expected) < 1e-13) is holds, kind
+
+
+def around(steps=(0, 0)):
+    """Three spots, seen in circles around the origin, twelve an octave, at 24 angles: [1, 2, circles, angles].
+
+    Scaled by 2^(steps[0] / 12) and turned by steps[1] · 15°.
+    """
+    radius = 2 ** ((torch.arange(60.0) - steps[0]) / 12)
+    angle = (torch.arange(24.0) - steps[1]) * math.tau / 24
+    x = torch.stack([radius[:, None] * angle.cos(), radius[:, None] * angle.sin()])
+    spots = torch.tensor([[3.0, 1.0], [-2.0, 4.0], [0.0, -6.0]])[..., None, None]
+    return (-(x - spots).square().sum(1) / 2).exp().sum(0).expand(1, 2, -1, -1)
+
+
+@pytest.mark.parametrize("steps", [(3, 0), (12, 0), (0, 6), (7, -4)])
+def test_a_scaling_is_a_translation_of_the_logarithm_of_the_radius(steps):
+    """And a turn one of the angle, all around; planted: positions that are absolute."""
+    here, there = around(), around(steps)
+    torch.testing.assert_close(there[..., steps[0] :, :], here.roll(steps, (-2, -1))[..., steps[0] :, :])
+    for kind, holds in (("fourier", True), ("absolute", False)):
+        layer = LiftingSelfAttention("Z2", 2, 4, 2, 8, 3, kind).eval()
+        seen, expected = (layer(torch.cat([x, x, x], -1))[..., 24:48] for x in (there, here))  # all around
+        seen, expected = seen[..., 15:45, :], expected.roll(steps, (-2, -1))[..., 15:45, :]
+        assert (gsa.symmetry.relative_error(seen, expected) < 1e-13) is holds, kind
