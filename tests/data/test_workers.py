@@ -25,7 +25,7 @@ class Told(Dataset):
 
     def __getitem__(self, index):
         if index == 0 and self.number is not None:
-            subprocess.run(["kill", f"-{int(self.number)}", str(os.getpid())])
+            subprocess.run(f"kill -{int(self.number)} {os.getpid()}", shell=True)
         return int(os.environ.get("SET", 0))
 
 
@@ -82,7 +82,7 @@ def test_a_worker_ends_when_its_run_says_so(way):
     worker = context.Process(target=wait, args=(ready,), daemon=True)
     worker.start()
     assert ready.wait(60)
-    subprocess.run(["kill", "-TERM", str(worker.pid)])
+    subprocess.run(f"kill -TERM {worker.pid}", shell=True)
     worker.join(0.5)
     assert worker.is_alive()
     worker.terminate()
