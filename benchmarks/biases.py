@@ -68,10 +68,10 @@ class Block(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         query, key, value = self.query_key_value(self.before_attention(tokens)).chunk(3, dim=-1)
+        query, key, value = (x.unflatten(-1, (HEADS, -1)).transpose(1, 2) for x in (query, key, value))
         if self.is_rotary:
-            query, key = _turned(query), _turned(key)
-        heads = [x.unflatten(-1, (HEADS, -1)).transpose(1, 2) for x in (query, key, value)]
-        attended = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+            query, key = turned(query), turned(key)
+        attended = F.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
         tokens = tokens + self.out(attended)
         return tokens + self.mlp(self.before_mlp(tokens))
 
@@ -108,9 +108,10 @@ class Mean(nn.Module):
         return tokens.mean(1)
 
 
-def _turned(x: Tensor) -> Tensor:
-    """Pairs of channels turned by the row of their token, or by its column, at frequencies of their own."""
-    place, rates = torch.arange(SIDE**2), 10000.0 ** (-torch.arange(CHANNELS // 4) / (CHANNELS // 4))
+def turned(x: Tensor) -> Tensor:
+    """Pairs of a head's channels turned by the row of their token, or by its column, at frequencies of their own."""
+    count = x.shape[-1] // 4
+    place, rates = torch.arange(SIDE**2), 10000.0 ** (-torch.arange(count) / count)
     phase = torch.cat([where[:, None] * rates for where in (place // SIDE, place % SIDE)], dim=1)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack((even * phase.cos() - odd * phase.sin(), even * phase.sin() + odd * phase.cos()), -1).flatten(-2)

@@ -177,6 +177,16 @@ def test_transformers_without_biases_have_none_and_learn(kind):
         assert found["as trained"] > 20 and found.keys() == biases.CHANGES.keys()
 
 
+def test_every_head_of_the_rotary_transformers_sees_rows_and_columns():
+    """By their differences alone."""
+    heads = biases.turned(torch.ones(1, biases.HEADS, biases.SIDE**2, biases.CHANNELS // biases.HEADS))
+    scores = (heads @ heads.mT)[0]
+    here, row, column = scores[:, 0, 0], scores[:, 0, biases.SIDE], scores[:, 0, 1]
+    assert (here - row).min() > 0.1 and (here - column).min() > 0.1
+    torch.testing.assert_close(scores[:, 5, 5 + biases.SIDE], row)
+    torch.testing.assert_close(scores[:, 5, 6], column)
+
+
 def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictures(tmp_path, monkeypatch):
     started = []
 

@@ -1,5 +1,6 @@
 """In which order training pictures are gone through."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy
@@ -35,7 +36,7 @@ class EpochOrder(SequentialSampler):
         seen: indices of the first epoch that are left out, because a run that is resumed in its midst has seen them.
         batch_size: of all processes together.
         rank, world: which of how many processes this is.
-        rounds: of an epoch.
+        batches: of an epoch, which may end within a round; those of one round when None.
         keeps: whether all epochs have the order of the first, as those that overfit.
     """
 
@@ -48,10 +49,12 @@ class EpochOrder(SequentialSampler):
         batch_size: int = 1,
         rank: int = 0,
         world: int = 1,
-        rounds: int = 1,
+        batches: int | None = None,
         keeps: bool = False,
     ) -> None:
-        self.length, self.seed, self.epoch, self.rounds = length // batch_size * batch_size, seed, epoch, rounds
+        self.length, self.seed, self.epoch = length // batch_size * batch_size, seed, epoch
+        self.count = self.length if batches is None else batches * batch_size
+        self.rounds = -(-self.count // self.length)
         self.resumed, self.seen = epoch, seen
         self.batch_size, self.rank, self.world = batch_size, rank, world
         self.data_source, self.keeps = range(length), keeps
@@ -60,10 +63,13 @@ class EpochOrder(SequentialSampler):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return self.length // self.world * self.rounds
+        return self.count // self.world
 
     def __iter__(self) -> Iterator[tuple[int, int]]:  # type: ignore[override]  # a round goes with each
         seen = self.seen if self.epoch == self.resumed else 0
+        return itertools.islice(self._from(seen), (self.count - seen) // self.world)
+
+    def _from(self, seen: int) -> Iterator[tuple[int, int]]:
         for one in range(seen // self.length, self.rounds):
             number = one if self.keeps else self.epoch * self.rounds + one
             order = numpy.random.default_rng((self.seed, number)).permutation(len(self.data_source)).tolist()

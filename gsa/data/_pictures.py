@@ -101,8 +101,9 @@ class PictureDataModule(DescribedData):
             return
         parts = self.load()
         check_parts(self.name, parts, self.sizes, self.for_test_only)
+        once = len(parts["train"]) // self.batch_size
+        self._of_epoch = once * max(math.ceil(self.least_batches / max(once, 1)), 1)
         if self.train_pictures is not None and not self.for_test_only:
-            self.least_batches = max(self.least_batches, len(parts["train"]) // self.batch_size)
             parts["train"] = self._few(parts["train"], self.train_pictures)
         if len(parts["train"]) < self.batch_size and not self.for_test_only:
             raise ValueError(
@@ -118,10 +119,10 @@ class PictureDataModule(DescribedData):
             raise ValueError(f"{self.name} must have training pictures, but all are for the test")
         rank, world = self._rank(self.batch_size)
         epoch, batches = self._resumed_at()
-        seen, rounds = batches * self.batch_size, self._rounds_per_epoch()
+        seen = batches * self.batch_size
         keeps = getattr(self.trainer, "overfit_batches", 0) > 0
         length = len(self.parts["train"])
-        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, rounds, keeps)
+        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, self._of_epoch, keeps)
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:
@@ -134,7 +135,7 @@ class PictureDataModule(DescribedData):
         return self._share_of("test")
 
     def _batches(self) -> int:
-        return len(self.parts["train"]) // self.batch_size * self._rounds_per_epoch()
+        return self._of_epoch
 
     def pictures_of(self, batches: int) -> int:
         return batches * self.batch_size
@@ -142,11 +143,6 @@ class PictureDataModule(DescribedData):
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
         return torch.bincount(torch.tensor(labels_of(self.parts["train"].dataset)), minlength=self.num_classes)
-
-    def _rounds_per_epoch(self) -> int:
-        """How many times an epoch goes through the training pictures."""
-        batches = len(self.parts["train"]) // self.batch_size
-        return max(math.ceil(self.least_batches / batches), 1)
 
     def _few(self, pictures: Any, count: int) -> Any:
         """So many of them, as `train_pictures` says."""

@@ -12,6 +12,8 @@ from torch.utils.data import DataLoader
 
 __all__ = ["leave_signals_to_the_run", "sheltered"]
 
+_WAYS = ("fork", "forkserver", "spawn")  # of Python itself
+
 
 def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None = None) -> None:
     """Have a worker go on when all processes of a job are told to end, as terminals do by Ctrl-C, SLURM and torchrun.
@@ -22,7 +24,7 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
         worker: its number, as a `DataLoader` gives it to its `worker_init_fn`.
         then: what is done in it, too.
     """
-    for number in (signal.SIGINT, signal.SIGUSR1):
+    for number in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     run = multiprocessing.parent_process()
     if run is not None and hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
@@ -35,12 +37,11 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
 def sheltered(loader: Any) -> Any:
     """Anybody's loader, whose workers do so; one that is no `DataLoader` of PyTorch is left as it is.
 
-    Jobs of joblib start processes in a way of its own, by which PyTorch cannot: they do in that of the system.
+    Jobs of joblib start processes in a way of its own, by which PyTorch cannot: from here on in that of the system.
     """
     if isinstance(loader, DataLoader) and loader.num_workers:
-        ways = multiprocessing.get_all_start_methods()
-        if loader.multiprocessing_context is None and multiprocessing.get_start_method() not in ways:
-            loader.multiprocessing_context = ways[0]
+        if multiprocessing.get_start_method() not in _WAYS:
+            multiprocessing.set_start_method(None, force=True)
         then = loader.worker_init_fn
         if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
             loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)

@@ -21,12 +21,13 @@ def begun(form: str, together: Any, ckpt_path: str | None = None) -> str:
     """
     now = datetime.now().strftime(form)
     tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
-    if "SLURM_JOB_ID" in os.environ and ckpt_path == "auto" and not (together and tasks > 1):
-        own = f"_{os.environ['SLURM_PROCID']}" if tasks > 1 else ""
-        return f"job_{os.environ['SLURM_JOB_ID']}{own}"
+    of_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if "SLURM_JOB_ID" in os.environ and ckpt_path == "auto" and (of_agent or not (together and tasks > 1)):
+        is_one_of_several = tasks > 1 and int(os.environ.get("GROUP_WORLD_SIZE", 1)) == 1  # not one agent a node
+        return f"job_{os.environ['SLURM_JOB_ID']}" + is_one_of_several * f"_{os.environ.get('SLURM_PROCID')}"
     if not together:
         return now
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+    if of_agent:
         from torch.distributed import TCPStore  # slow, and not for what one process shows or refuses
 
         agent = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)

@@ -1,12 +1,14 @@
 """The command `python train.py`, which is also installed as gsa-train."""
 
 import logging
+import multiprocessing
 import os
 import shutil
 import signal
 import sys
 import traceback
 from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +138,8 @@ class RefuseBadConfig(Callback):
         try:
             refuse_unwritable_folder(Path(config.hydra.sweep.dir))
             refuse_bad_sweep(config)
-            let_jobs_save(folder := Path(config.hydra.sweep.dir))
+            folder = Path(config.hydra.sweep.dir)
+            let_jobs_save(folder, partial(_queue_again, ckpt_path=config.ckpt_path))
             _sweeps.append(folder)
         except ConfigError as error:
             _refuse(str(error))
@@ -178,7 +181,6 @@ def _main(config: DictConfig) -> float | None:
     from gsa.runner._processes import RankFailed
     from gsa.runner._ranks import is_first_rank
     from gsa.runner._run import train
-    from gsa.runner._slurm import queue_again
     from gsa.training import NotFinite, Stopped
 
     try:
@@ -193,13 +195,11 @@ def _main(config: DictConfig) -> float | None:
             logging.getLogger(__name__).error("configuration refused: %s", error)
         raise
     except Stopped as stopped:
-        last = stopped.checkpoint
-        way = "" if config.ckpt_path == "auto" else f" with  {_way_on(last)}" if last else ""
-        goes_on = f"; the same command goes on{way}" if last else ""
+        goes_on = f"; the same command goes on{_way_on(stopped.checkpoint, config)}" if stopped.checkpoint else ""
         if is_first_rank():
             print(f"{stopped}{goes_on}", file=sys.stderr)
-            if stopped.code == 128 + signal.SIGUSR1 and config.ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
-                print(queue_again(), file=sys.stderr)
+            if multiprocessing.parent_process() is None:  # not a job of a sweep that another process leads
+                _queue_again(stopped.code - 128, config.ckpt_path)
         if "SUBMITIT_EXECUTOR" in os.environ:  # which tells the leader of a sweep of exceptions alone
             raise _Failed(f"{stopped}{goes_on}") from stopped
         raise
@@ -218,11 +218,24 @@ def _main(config: DictConfig) -> float | None:
     return metrics.get(config.objective)
 
 
-def _way_on(last: Path) -> str:
+def _way_on(last: Path, config: DictConfig) -> str:
     """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file."""
-    if HydraConfig.get().mode is RunMode.MULTIRUN:
-        return f"{override('hydra.sweep.dir', Path(HydraConfig.get().sweep.dir))} ckpt_path=auto"
-    return override("ckpt_path", last)
+    of_hydra = HydraConfig.get()
+    is_sweep = of_hydra.mode is RunMode.MULTIRUN
+    key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
+    has_folder = any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra) or "SLURM_JOB_ID" in os.environ
+    if config.ckpt_path == "auto" and has_folder:
+        return ""
+    added = f"{override(key, Path(of_hydra.sweep.dir))} ckpt_path=auto" if is_sweep else override("ckpt_path", last)
+    return f" with  {added}"
+
+
+def _queue_again(number: int, ckpt_path: str | None) -> None:
+    """A job of SLURM that SIGUSR1 has told that its time is up, where it goes on by itself."""
+    if number == signal.SIGUSR1 and ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
+        from gsa.runner._slurm import queue_again
+
+        print(queue_again(), file=sys.stderr)
 
 
 def _tell_of_sweep() -> None:

@@ -68,14 +68,17 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
         failures = {} if result is None else result.failures
         if failures and not (told and (0 not in failures or not any(map(_error, failures.values())))):
             raise RankFailed(_explain(failures, folder))
-    if told or not (folder / "report.json").exists():
-        raise Stopped(listener.received or signal.SIGTERM, listener.checkpoint)
+    listener.stop_if_told()  # in the way of whoever waits for SIGUSR2
+    if not (folder / "report.json").exists():
+        raise Stopped(signal.SIGTERM, listener.checkpoint)
 
 
 def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
     command = ("-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid()))
+    wished = os.environ.get("OMP_NUM_THREADS")
+    is_for_all = not wished or wished == os.environ.get("SLURM_CPUS_PER_TASK")
     same = {
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(torch.get_num_threads() // world, 1)),
+        "OMP_NUM_THREADS": str(max(torch.get_num_threads() // world, 1)) if is_for_all else wished,
         "WORLD_SIZE": str(world),
         "LOCAL_WORLD_SIZE": str(world),
         "GROUP_RANK": "0",
@@ -102,7 +105,7 @@ def _wait(processes: PContext, listener: SaveOnSignal) -> RunProcsResult | None:
         if listener.received is not None and not told:
             told = True
             with contextlib.suppress(ProcessLookupError):  # has just ended
-                os.kill(first, listener.received)
+                os.kill(first, signal.SIGTERM if listener.received == signal.SIGUSR2 else listener.received)
         if told and since is None and not _is_running(first):
             since = time.monotonic()
         if since is not None and time.monotonic() - since > GRACE:

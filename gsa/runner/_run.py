@@ -1,5 +1,6 @@
 """A run: from a configuration to a trained, tested and described network."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -126,7 +127,7 @@ def take_part(config: DictConfig) -> None:
 def _train_here(run: Run) -> Results:
     """What `train` returns, in a process that trains."""
     warn_of_batch_norm(run.trainer, run.network)
-    meet(run.trainer, str(run.folder))
+    meet(run.trainer, os.path.relpath(run.folder))  # which machines may have in other places
     forget_peak_memory(run.trainer.strategy.root_device)
     if is_first_rank():
         _announce(run)

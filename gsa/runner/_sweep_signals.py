@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,29 +15,35 @@ from typing import Any
 __all__ = ["let_jobs_save"]
 
 
-def let_jobs_save(folder: Path) -> None:
-    """From here on, Ctrl-C and SIGTERM wait for the jobs that are at work in the folder of a sweep.
+def let_jobs_save(folder: Path, then: Callable[[int], object]) -> None:
+    """From here on, Ctrl-C, SIGTERM and SIGUSR1 wait for the jobs that are at work in the folder of a sweep.
 
-    Ctrl-C reaches them by itself, SIGTERM is passed on; they save and stop, and no other begins: launchers would kill
-    the rest as soon as one has stopped. A second signal stops at once.
+    Ctrl-C reaches them by itself, the others are passed on; they save and stop, and no other begins: launchers would
+    kill the rest as soon as one has stopped. A second signal stops at once.
+
+    Args:
+        folder: of the sweep.
+        then: what is done with the signal when they have saved.
     """
 
     def wait(number: int, frame: Any) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
         jobs = {job.pid for job in multiprocessing.active_children() if job.pid is not None}
         saving = _held_by(jobs, folder)
         if saving:
             print("waiting until the jobs at work have saved; a second signal stops at once", file=sys.stderr)
-        if number == signal.SIGTERM:
-            _send(signal.SIGTERM, jobs)
+        if number != signal.SIGINT:
+            _send(number, jobs)
         while any(map(_is_held, saving)):
             time.sleep(0.1)
         _send(signal.SIGKILL, jobs)  # which begin the next ones already
+        then(number)
         raise SystemExit(128 + number)
 
     if threading.current_thread() is threading.main_thread():  # which alone may listen
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, wait)
 
 

@@ -1,6 +1,7 @@
 """One of the processes of a run: python -m gsa.runner.rank config.yaml PARENT"""
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ __all__ = ["main"]
 @record
 def main(config: str, parent: int) -> None:
     """Take part in the run of a configuration; end when the process that started this one does."""
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # which the process that started this one answers
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
     if (rank := os.environ["RANK"]) != "0":
         with Path(config).with_name(f"rank_{rank}.log").open("w") as log:

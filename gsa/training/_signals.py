@@ -67,7 +67,7 @@ class SaveOnSignal(Callback):
         self.received: int | None = None
         self.waits = False
         self._listens = False
-        self._saved = False
+        self._saved = self._ends = False  # whether the run is saved; whether its job has been told that it ends
         self._since = 0.0
         self._queues: Callable[[int, Any], Any] | None = None
         self._hosts: torch.distributed.ProcessGroup | None = None
@@ -81,7 +81,7 @@ class SaveOnSignal(Callback):
     @contextmanager
     def listening(self) -> Iterator[None]:
         """While inside, signals come here; around all that a run does."""
-        self.received, self._saved, self._before = None, False, _written(self._last)
+        self.received, self._saved, self._ends, self._before = None, False, False, _written(self._last)
         self._queues = handler if callable(handler := signal.getsignal(signal.SIGUSR2)) else None
         ours = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, *([signal.SIGUSR2] if self._queues else [])]
         try:
@@ -102,6 +102,8 @@ class SaveOnSignal(Callback):
         if is_first:
             self.received, self._since = number, now
         is_echo = not is_first and _has_leader() and now - self._since <= _ONCE
+        if self.received == signal.SIGUSR1 and number == signal.SIGTERM and not self._ends:
+            self._ends = is_echo = True  # of SLURM, when the run that saved first has its job queued again
         if not (is_echo or (is_first and self.waits)):
             self._stop(number)
 

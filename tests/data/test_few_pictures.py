@@ -50,6 +50,23 @@ def test_the_other_parts_and_the_length_of_epochs_stay():
     assert digits(train_pictures=100, seed=5).parts["train"].first(1)[0].equal(few.parts["train"].first(1)[0])
 
 
+@pytest.mark.parametrize("count", [77, 400, 700, 1100, 1199])
+def test_an_epoch_keeps_its_batches_whatever_the_number(count):
+    few = digits(train_pictures=count)
+    assert few.batches_per_epoch() == len(list(few.train_dataloader())) == 60
+
+
+def test_so_does_one_that_goes_through_all_of_them_several_times(tmp_path):
+    write_pictures(tmp_path, count=20)
+    of_each = []
+    for count in (None, 8, 20, 30):
+        options = {"batch_size": 4, "least_batches": 50, "train_pictures": count}
+        module = ImageFolderDataModule(tmp_path, 8, **options)
+        module.setup()
+        of_each.append(module.batches_per_epoch())
+    assert len(set(of_each)) == 1 and of_each[0] >= 50
+
+
 def test_all_of_them_are_what_there_was_before():
     every, all_ = digits(), digits(train_pictures=1200)
     for (x, labels), (other, others) in zip(every.train_dataloader(), all_.train_dataloader(), strict=True):
@@ -64,7 +81,7 @@ def test_pictures_in_folders(tmp_path):
     assert set(few.parts["train"].files) < set(every.parts["train"].files)
     assert few.parts["val"].files == every.parts["val"].files and few.digests["train"] != every.digests["train"]
     assert set(labels_of(few.parts["train"].dataset)) == set(range(few.num_classes))
-    assert few.batches_per_epoch() >= every.batches_per_epoch()
+    assert few.batches_per_epoch() == every.batches_per_epoch()
 
 
 @pytest.mark.parametrize("count, message", [

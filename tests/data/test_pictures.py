@@ -102,7 +102,7 @@ def test_a_batch_larger_than_the_data_is_refused():
 
 def test_an_epoch_of_several_rounds_is_as_many_epochs_of_one_and_goes_on_in_its_midst():
     def order(rounds, epoch=0, seen=0):
-        return EpochOrder(10, 0, epoch, seen, batch_size=3, rounds=rounds)
+        return EpochOrder(10, 0, epoch, seen, batch_size=3, batches=3 * rounds)
 
     single = order(1)
     singles = []
@@ -112,6 +112,20 @@ def test_an_epoch_of_several_rounds_is_as_many_epochs_of_one_and_goes_on_in_its_
     assert list(order(3, epoch=1)) == [key for epoch in singles[3:] for key in epoch] and len(order(3)) == 27
     for seen in (0, 3, 9, 15, 24):
         assert list(order(3, 1, seen)) == [key for epoch in singles[3:] for key in epoch][seen:]
+
+
+def test_an_epoch_may_end_within_a_round():
+    def order(epoch, seen=0, **options):
+        return list(EpochOrder(10, 0, epoch, seen, batch_size=3, batches=4, **options))
+
+    for epoch in range(2):
+        first, second = (list(EpochOrder(10, 0, 2 * epoch + one, batch_size=3)) for one in range(2))
+        assert order(epoch) == first + second[:3] and len(EpochOrder(10, 0, epoch, batch_size=3, batches=4)) == 12
+        for seen in (3, 9):
+            assert order(epoch, seen) == order(epoch)[seen:]
+    halves = [list(EpochOrder(10, 0, 0, batch_size=2, rank=rank, world=2, batches=7)) for rank in range(2)]
+    assert [len(half) for half in halves] == [7, 7]
+    assert [key for pair in zip(*halves, strict=True) for key in pair] == list(EpochOrder(10, 0, 0, 0, 2, batches=7))
 
 
 def test_few_pictures_make_an_epoch_of_the_least_batches(tmp_path):

@@ -62,11 +62,17 @@ def test_a_loader_is_sheltered_once():
 
 def test_jobs_of_joblib_start_workers_in_the_way_of_the_system(monkeypatch):
     """Planted: by theirs, none starts."""
-    monkeypatch.setattr(multiprocessing, "get_start_method", lambda: "loky")
-    loader = sheltered(DataLoader(Told(None), num_workers=1))
-    assert loader.multiprocessing_context.get_start_method() in multiprocessing.get_all_start_methods()
-    monkeypatch.undo()
-    assert sheltered(DataLoader(Told(None), num_workers=1)).multiprocessing_context is None
+    pytest.importorskip("joblib.externals.loky")
+    way = multiprocessing.get_start_method()
+    multiprocessing.set_start_method("loky", force=True)
+    try:
+        with pytest.raises(Exception, match="loky|start a worker"):
+            read(None, lambda loader: loader)
+        assert read(None, sheltered) == [0, 0] and multiprocessing.get_start_method() != "loky"
+    finally:
+        multiprocessing.set_start_method(way, force=True)
+    loader = sheltered(DataLoader(Told(None), num_workers=1, multiprocessing_context="spawn"))
+    assert loader.multiprocessing_context.get_start_method() == "spawn"
 
 
 def wait(ready):

@@ -38,11 +38,14 @@ def ended(tmp_path):
     return make
 
 
-@pytest.mark.parametrize(("wished", "threads", "each"), [("", 6, "3"), ("", 1, "1"), ("5", 6, "5")])
-def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wished, threads, each):
-    """Two that take all cores each would wait for one another."""
+@pytest.mark.parametrize(("wished", "of_job", "threads", "each"), [
+    ("", "", 6, "3"), ("", "", 1, "1"), ("5", "", 6, "5"), ("8", "8", 8, "4"),
+])  # fmt: skip
+def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wished, of_job, threads, each):
+    """And the cores of a job of SLURM; two that take all cores each would wait for one another."""
     started = []
     monkeypatch.setenv("OMP_NUM_THREADS", wished)
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", of_job)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(_processes, "start_processes", lambda *given: started.append(given) or Is(close=print))
     _processes._start(tmp_path, 2, 1234, str(tmp_path))

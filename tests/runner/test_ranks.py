@@ -224,9 +224,9 @@ def test_an_optuna_sweep_trains_one_configuration_on_both_ranks(tmp_path, launch
         assert rates[0] != rates[1]
 
 
-def started(run, *options):
+def started(run, *options, script=ROOT / "train.py"):
     """The command, in its second epoch: (process, pids of its ranks in their order)."""
-    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", *options]
+    command = [sys.executable, str(script), *SMALLEST, *TWO[:2], f"hydra.run.dir={run}", *options]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)  # fmt: skip
     start = time.monotonic()
@@ -272,6 +272,33 @@ def test_a_signal_to_one_process_stops_and_saves_all(tmp_path, told, number):
     assert process.returncode == 128 + number, text
     assert f"stopped by {number.name} and saved in" in text and "the same command goes on with" in text
     assert "Traceback" not in text
+    wait_for_none(run, 10)
+    assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] >= 3  # since it was seen
+
+
+QUEUED = """
+import os, signal, sys
+sys.path.insert(0, os.getcwd())
+from gsa.runner import main
+
+def queued(number, frame):
+    print("queued again", flush=True)
+    raise SystemExit(0)
+
+signal.signal(signal.SIGUSR2, queued)
+main()
+"""
+
+
+@pytest.mark.slow
+def test_who_waits_for_sigusr2_hears_it_once_all_processes_have_saved(tmp_path):
+    """As submitit does, in a job of one process that starts the others."""
+    run, script = tmp_path / "run", tmp_path / "job.py"
+    script.write_text(QUEUED)
+    process, _ = started(run, "trainer.max_epochs=500", "data.num_workers=1", script=script)
+    process.send_signal(signal.SIGUSR2)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and text.count("queued again") == 1 and "Traceback" not in text, text
     wait_for_none(run, 10)
     assert read_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] >= 3  # since it was seen
 

@@ -146,12 +146,24 @@ def test_a_second_signal_ends_the_run_at_once(small, tmp_path):
     assert not (tmp_path / "run" / "checkpoints" / "last.ckpt").exists()  # it did not wait for the step
 
 
+def test_a_job_that_is_queued_again_is_told_to_end_and_saves(tmp_path):
+    """By SLURM, as soon as one of its runs is saved; planted: a third signal, and a first one that was another."""
+    for first, stops_at in ((signal.SIGUSR1, 3), (signal.SIGTERM, 2)):
+        listener, heard = SaveOnSignal(str(tmp_path)), 0
+        with listener.listening(), pytest.raises(Stopped):
+            listener.waits = True
+            for number in (first, signal.SIGTERM, signal.SIGTERM):
+                heard += 1
+                signal.raise_signal(number)
+        assert heard == stops_at and listener.received == first
+
+
 SWEEP = """
 import multiprocessing, os, pathlib, signal, sys, time
 from gsa.runner._folder import held
 from gsa.runner._sweep_signals import let_jobs_save
 
-folder = pathlib.Path(sys.argv[1])
+folder, told = pathlib.Path(sys.argv[1]), signal.Signals(int(sys.argv[2]))
 
 def job(name, begun):
     (folder / name).mkdir()
@@ -159,7 +171,7 @@ def job(name, begun):
         time.sleep(0.3)
         (folder / name / "saved").touch()
         raise SystemExit(0)
-    signal.signal(signal.SIGTERM, save)
+    signal.signal(told, save)
     with held(folder / name):
         begun.set()
         try:
@@ -169,14 +181,14 @@ def job(name, begun):
     (folder / name / "ended").touch()
     time.sleep(60)  # the next job
 
-let_jobs_save(folder)
+let_jobs_save(folder, lambda number: (folder / f"after {number}").touch())
 fork = multiprocessing.get_context("fork")
 for name in ("a", "b"):
     begun = fork.Event()
     fork.Process(target=job, args=(name, begun)).start()
     begun.wait()
 try:
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), told)
 except SystemExit as stopped:
     print(stopped.code, [str(path.relative_to(folder)) for path in sorted(folder.glob("*/*"))])
     for process in multiprocessing.active_children():
@@ -185,12 +197,14 @@ except SystemExit as stopped:
 """
 
 
-def test_a_sweep_waits_until_the_jobs_in_other_processes_have_saved(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_sweep_waits_until_the_jobs_in_other_processes_have_saved(tmp_path, number):
     """And ends them then, before they begin others."""
-    done = subprocess.run([sys.executable, "-c", SWEEP, str(tmp_path)], capture_output=True, text=True, timeout=100)
+    command = [sys.executable, "-c", SWEEP, str(tmp_path), str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     code, saved, left = done.stdout.partition(" ")[0], done.stdout.count("/saved"), done.stdout.splitlines()[-1]
-    assert (code, saved, left) == (str(128 + signal.SIGTERM), 2, "[]")
+    assert (code, saved, left) == (str(128 + number), 2, "[]") and (tmp_path / f"after {int(number)}").exists()
     assert "have saved; a second signal stops at once" in done.stderr
 
 

@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hydra.types import RunMode
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import OmegaConf
@@ -106,6 +108,38 @@ def test_a_job_that_goes_on_by_itself_has_the_folder_of_its_number(step):
     assert begun(FORM, None) != begun(FORM, None)
 
 
+@pytest.mark.parametrize("agents, name", [("2", "job_77"), ("1", "job_77_1")])  # one a node, or each a run of its own
+def test_so_has_one_whose_processes_torchrun_has_started(step, monkeypatch, agents, name):
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    monkeypatch.setenv("GROUP_WORLD_SIZE", agents)
+    assert begun(FORM, "ddp", "auto") == name
+
+
+def test_the_way_on_names_a_folder_that_the_same_words_do_not_find(configure, monkeypatch, tmp_path):
+    last, words = tmp_path / "last.ckpt", []
+    found = SimpleNamespace(mode=RunMode.RUN, sweep=SimpleNamespace(dir="s"), overrides=SimpleNamespace(hydra=words))
+    monkeypatch.setattr(_entry.HydraConfig, "get", lambda: found)
+    for ckpt_path, named in (("auto", True), ("null", True)):
+        assert ("ckpt_path=" in _entry._way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
+    words.append("hydra.run.dir=here")
+    for ckpt_path, named in (("auto", False), ("null", True)):
+        assert ("ckpt_path=" in _entry._way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
+    words.clear()
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    assert _entry._way_on(last, configure("ckpt_path=auto")) == ""
+    found.mode = RunMode.MULTIRUN
+    assert _entry._way_on(last, configure("ckpt_path=null")) == " with  hydra.sweep.dir=s ckpt_path=auto"
+
+
+def test_a_job_is_queued_again_by_who_goes_on_by_itself(step, monkeypatch, capsys):
+    monkeypatch.setattr(_slurm, "queue_again", lambda: "queued")
+    for number, ckpt_path in ((signal.SIGUSR1, None), (signal.SIGTERM, "auto")):
+        _entry._queue_again(number, ckpt_path)
+        assert not capsys.readouterr().err
+    _entry._queue_again(signal.SIGUSR1, "auto")
+    assert capsys.readouterr().err == "queued\n"
+
+
 def test_a_job_that_is_started_again_goes_on_without_being_asked(configure, tmp_path, monkeypatch):
     """As one of submitit is; planted: another job is refused."""
     config = configure("ckpt_path=null")
@@ -140,6 +174,7 @@ def test_a_job_of_submitit_that_was_stopped_has_failed(configure, tmp_path, monk
         raise Stopped(signal.SIGUSR2, tmp_path / "last.ckpt")
 
     monkeypatch.setattr("gsa.runner._run.train", stopped)
+    monkeypatch.setattr(_entry, "_way_on", lambda last, config: "")
     for name, kind in ((None, Stopped), ("SUBMITIT_EXECUTOR", _entry._Failed)):
         if name:
             monkeypatch.setenv(name, "slurm")
