@@ -1,11 +1,11 @@
 """Sample efficiency: test accuracy against the number of training pictures, of equivariant networks and of others.
 
     python benchmarks/few_pictures.py -- data.source=mnist data.root=path/to/folder/with/MNIST
-    python benchmarks/few_pictures.py --rows digits/gsa digits/gsa_z2 --pictures 50 200 1200 --steps 700
+    python benchmarks/few_pictures.py --rows digits/gsa digits/gsa_z2 --pictures 50 200 1200 --steps 300
 
 Every row, an experiment and what differs from it, takes the same number of steps of its recipe on so many of the
 training pictures, of every class its share. The seed is that of the weights, of the split and of the choice. Weights
-are chosen on validation. Every run is one of train.py in a folder of its own; called again, finished
+are chosen on validation, four times. Every run is one of train.py in a folder of its own; called again, finished
 runs are kept and unfinished ones go on.
 """
 
@@ -19,6 +19,8 @@ from pathlib import Path
 from _machine import add_record, describe, results, save
 from accuracy import QUICK_OVERRIDES, Run, finish, folder_of, refuse_failures
 from table import spread
+
+from gsa.saved import read_checkpoint
 
 ROWS = (
     "rotmnist/gsa",
@@ -53,6 +55,13 @@ def runs_of(options: argparse.Namespace) -> dict[tuple[str, int], list[Run]]:
         for row in options.rows
         for pictures in options.pictures
     }
+
+
+def refuse_other_steps(runs: list[Run], steps: int) -> None:
+    """An epoch ends with its last batch, however many more were asked for."""
+    for run in runs:
+        if (done := read_checkpoint(run.folder / "checkpoints" / "last.ckpt")["global_step"]) != steps:
+            raise SystemExit(f"{run.folder}: expected {steps} steps, but an epoch has {done // EPOCHS}: --steps {done}")
 
 
 def markdown(reports: dict[tuple[str, int], list[dict]]) -> str:
@@ -103,8 +112,9 @@ def draw(reports: dict[tuple[str, int], list[dict]], file: Path) -> None:
 
 def main(options: argparse.Namespace) -> None:
     runs = runs_of(options)
-    by_seed = [run for seed in range(options.seeds) for of_row in runs.values() for run in of_row[seed : seed + 1]]
+    by_seed = [run for of_seed in zip(*runs.values(), strict=True) for run in of_seed]
     refuse_failures(finish(by_seed, options.jobs, float("inf")))
+    refuse_other_steps(by_seed, options.steps // EPOCHS * EPOCHS)
     reports = {key: [run.report for run in found] for key, found in runs.items()}
     text = markdown(reports)
     print(text)

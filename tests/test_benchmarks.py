@@ -1,6 +1,7 @@
 """The yardstick of the benchmarks computes the same thing as the op; tables are made of reports."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -195,6 +196,8 @@ def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictu
             started.append(run)
             pictures = next(int(o.split("=")[1]) for o in run.overrides if o.startswith("data.train_pictures"))
             write_report(run.folder, test_accuracy=pictures / 100, split={"train": pictures, "val": 2, "test": 1})
+            (run.folder / "checkpoints").mkdir()
+            torch.save({"global_step": 1000}, run.folder / "checkpoints" / "last.ckpt")
         return []
 
     monkeypatch.setattr(few_pictures, "finish", finish)
@@ -211,6 +214,9 @@ def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictu
     text = (tmp_path / "few.md").read_text()
     assert all(f"| {row} | 1,000 | 20.0 ± 0.0 | 40.0 ± 0.0 |" in text for row in rows)
     assert (tmp_path / "few.png").stat().st_size > 1000
+    shutil.rmtree(tmp_path / "few")
+    with pytest.raises(SystemExit, match="expected 2000 steps, but an epoch has 250: --steps 1000"):
+        few_pictures.main(few_pictures.parse([*told, "--steps", "2000"]))
 
 
 def test_a_table_holds_the_rows_of_earlier_calls_in_its_folder(tmp_path, monkeypatch):

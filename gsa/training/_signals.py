@@ -28,6 +28,8 @@ class Stopped(SystemExit):
         checkpoint: what a run may go on from; None where nothing had been saved.
     """
 
+    code: int
+
     def __init__(self, number: int, checkpoint: Path | None) -> None:
         super().__init__(128 + number)
         self._number, self.checkpoint = number, checkpoint

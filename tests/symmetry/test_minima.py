@@ -1,5 +1,7 @@
 """Equivalent minima: what lies between them, how many parameters they waste, and units that are put back."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -91,3 +93,19 @@ def test_rectified_units_waste_one_each():
 def test_more_units_than_can_be_tried_are_refused():
     with pytest.raises(ValueError, match="at most 7 hidden units, but has 8"):
         S.closest_twin(mlp(8), mlp(8))
+    with pytest.raises(ValueError, match="numbered from 0 to 0, but got 5"):
+        S.closest_twin(mlp(), mlp(), layer=5)
+
+
+def test_a_rank_that_would_tell_nothing_is_refused():
+    """Of fewer samples than parameters all would look wasted, and single precision takes its rounding for a rank."""
+    network = mlp()
+    with pytest.raises(ValueError, match="at least 21 outputs in all, one a parameter, but got 20"):
+        S.parameter_rank(network, torch.randn(20, 2))
+    with pytest.raises(ValueError, match="told in float64, but got torch.float32"):
+        S.parameter_rank(network, torch.randn(40, 2, dtype=torch.float32))
+
+
+def test_a_loss_that_is_no_number_between_two_networks_is_told():
+    losses = iter([0.1, float("nan"), 0.2])
+    assert math.isnan(S.barrier(mlp(), mlp(), lambda network: torch.tensor(next(losses)), places=3))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy
 import torch
@@ -14,15 +15,15 @@ from gsa.symmetry.statements._gradients import flat, gradients
 from gsa.symmetry.statements._orders import reordered, twin
 
 __all__ = [
-    "MOST_TWINS",
     "equivalent_networks",
     "hidden_orders",
     "hidden_unit_errors",
     "linears",
     "output_gradient_errors",
+    "twins",
 ]
 
-MOST_TWINS = 5040
+_MOST_TWINS = 5040
 
 
 def linears(mlp: nn.Sequential) -> dict[str, nn.Linear]:
@@ -153,21 +154,25 @@ def equivalent_networks(mlp: nn.Sequential, x: Tensor, layer: int = 0) -> dict[s
     Raises:
         ValueError: no such layer, or more than 7 hidden units.
     """
-    units = linears(mlp)[_around(mlp, layer)[0]].out_features
-    if math.factorial(units) > MOST_TWINS:
-        raise ValueError(f"all orders are tried: the layer must have at most 7 hidden units, but has {units}")
     outputs, norms, distances, plain = [], [], [], flat(mlp.parameters())
     with torch.no_grad(), evaluating(mlp):
         output = mlp(x)
-        for order in itertools.permutations(range(units)):
-            other = twin(mlp, hidden_orders(mlp, torch.tensor(order), layer))
+        for other in twins(mlp, layer):
             weights = flat(other.parameters())
             outputs.append(relative_error(other(x), output))
             norms.append(relative_error(weights.norm(), plain.norm()))
-            if order != tuple(range(units)):
-                distances.append(relative_error(weights, plain))
+            distances.append(relative_error(weights, plain))
     errors = {"output": float(numpy.max(outputs)), "norm": float(numpy.max(norms))}  # NaN where one is
-    return errors | {"distance": min(distances, default=0.0), "twins": float(math.factorial(units))}
+    return errors | {"distance": min(distances[1:], default=0.0), "twins": float(len(outputs))}
+
+
+def twins(mlp: nn.Sequential, layer: int) -> Iterator[nn.Sequential]:
+    """An MLP with the units of a hidden layer in every order, the order that they have first."""
+    units = linears(mlp)[_around(mlp, layer)[0]].out_features
+    if math.factorial(units) > _MOST_TWINS:
+        raise ValueError(f"all orders are tried: the layer must have at most 7 hidden units, but has {units}")
+    for order in itertools.permutations(range(units)):
+        yield twin(mlp, hidden_orders(mlp, torch.tensor(order), layer))
 
 
 def _around(mlp: nn.Sequential, layer: int) -> tuple[str, str]:

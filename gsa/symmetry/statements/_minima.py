@@ -1,17 +1,15 @@
 """What the symmetry of hidden units makes of a network's minima: how many, what lies between them, what they waste."""
 
 import copy
-import itertools
-import math
 from collections.abc import Callable
 
+import numpy
 import torch
 from torch import Tensor, nn
 
 from gsa.symmetry._evaluating import evaluating
 from gsa.symmetry.statements._gradients import flat
-from gsa.symmetry.statements._hidden_units import MOST_TWINS, hidden_orders, linears
-from gsa.symmetry.statements._orders import twin
+from gsa.symmetry.statements._hidden_units import twins
 
 __all__ = ["barrier", "closest_twin", "parameter_rank"]
 
@@ -37,7 +35,7 @@ def barrier(one: nn.Module, other: nn.Module, loss: Callable[[nn.Module], Tensor
             for name, weight in between.named_parameters():
                 weight.copy_(first[name].lerp(last[name], step / (places - 1)))
             losses.append(float(loss(between)))
-    return max(losses) - max(losses[0], losses[-1])
+    return float(numpy.max(losses)) - max(losses[0], losses[-1])  # NaN where one is
 
 
 def closest_twin(mlp: nn.Sequential, other: nn.Sequential, layer: int = 0) -> nn.Sequential:
@@ -51,16 +49,10 @@ def closest_twin(mlp: nn.Sequential, other: nn.Sequential, layer: int = 0) -> nn
         layer: which hidden layer, from 0, of at most 7 units; other layers stay.
 
     Raises:
-        ValueError: more than 7 hidden units.
+        ValueError: no such layer, or more than 7 hidden units.
     """
-    units = [*linears(other).values()][layer].out_features
-    if math.factorial(units) > MOST_TWINS:
-        raise ValueError(f"all orders are tried: the layer must have at most 7 hidden units, but has {units}")
     weights = flat(mlp.parameters())
-    twins = (
-        twin(other, hidden_orders(other, torch.tensor(order), layer)) for order in itertools.permutations(range(units))
-    )
-    return min(twins, key=lambda found: float((flat(found.parameters()) - weights).norm()))
+    return min(twins(other, layer), key=lambda found: float((flat(found.parameters()) - weights).norm()))
 
 
 def parameter_rank(network: nn.Module, x: Tensor) -> dict[str, int]:
@@ -73,14 +65,24 @@ def parameter_rank(network: nn.Module, x: Tensor) -> dict[str, int]:
 
     Args:
         network: at the weights to be judged; in eval mode.
-        x: [n, d], with more outputs in all than the network has parameters.
+        x: [n, d], float64, as the network is, with as many outputs in all as it has parameters, or more.
 
     Returns:
         {"rank", "parameters"}.
+
+    Raises:
+        ValueError: fewer outputs, of which a rank would tell nothing; another dtype, whose rounding hides a rank.
     """
     parameters = {name: p.detach() for name, p in network.named_parameters()}
+    if dtypes := {of.dtype for of in (x, *parameters.values())} - {torch.float64}:
+        raise ValueError(f"a rank is told in float64, but got {', '.join(sorted(map(str, dtypes)))}")
     with evaluating(network):
         found = torch.func.jacrev(lambda weights: torch.func.functional_call(network, weights, (x,)))(parameters)
     jacobian = torch.cat([of_one.reshape(-1, parameters[name].numel()) for name, of_one in found.items()], dim=1)
+    if jacobian.shape[0] < jacobian.shape[1]:
+        raise ValueError(
+            f"expected samples with at least {jacobian.shape[1]} outputs in all, one a parameter, but got "
+            f"{jacobian.shape[0]}"
+        )
     values = torch.linalg.svdvals(jacobian)
     return {"rank": int((values > 1e-10 * values[0]).sum()), "parameters": jacobian.shape[1]}

@@ -19,7 +19,7 @@ def fit_labels(network: nn.Module, pictures: Tensor, labels: Tensor, steps: int,
     well, and one of equivariant functions any labels to their pixels (Ravanbakhsh 2020, of regular representations with
     global receptive fields, which global group self-attention has: Romero & Cordonnier 2021). What it cannot do at all
     is give different ones to two pictures of one orbit, so half of such labels are wrong, and their loss is at least
-    log 2 a pair.
+    log 2 a picture; nor to pixels of a picture that a symmetry of its own carries into one another.
 
     Args:
         network: [B, C, H, W] → [B, K], or [B, K, H, W] of equivariant functions; it is trained by Adam.

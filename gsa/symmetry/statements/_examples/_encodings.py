@@ -1,5 +1,9 @@
 """Group self-attention: what its positional encodings have to be, and what turns with them."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
 import torch
 from torch import Tensor
 
@@ -51,9 +55,9 @@ def three_steps() -> Figures:
 @example(GROUPS, linear_map_errors, four_examples, moves, attention_map)
 def invariant_encodings() -> Figures:
     """Linear maps whose encoding is invariant are equivariant: convolution, and attention, linear in its values."""
-    zeros = {name: max(_errors(*which).values()) for name, which in four_examples().items()}
+    zeros = {name: _largest(_errors(*which)) for name, which in four_examples().items()}
     regular = GroupSelfAttention("R4", 4, 2, 2, 6, 3, "fourier", "regular", crop=1)
-    zeros["group self-attention"] = max(_errors(attention_map(regular), "group", "R4").values())
+    zeros["group self-attention"] = _largest(_errors(attention_map(regular), "group", "R4"))
     absolute = GroupSelfAttention("Z2", 4, 2, 2, 6, 3, "absolute", "regular", crop=1)
     errors = _errors(attention_map(absolute), "translations", "Z2")
     return Figures(
@@ -112,8 +116,8 @@ def steerable() -> Figures:
     names = ("functional", "fourier", "quadratic")
     made = {name: _encoding(name) for name in names}
     tables = {name: interpolation_errors(encoding, _WINDOW) for name, encoding in made.items()}
-    zeros = {name: max(steering_errors(encoding, _WINDOW).values()) for name, encoding in made.items()}
-    quarters = max(errors[h] for errors in tables.values() for h in (0, 2, 4, 6))
+    zeros = {name: _largest(steering_errors(encoding, _WINDOW)) for name, encoding in made.items()}
+    quarters = _largest({(name, h): errors[h] for name, errors in tables.items() for h in (0, 2, 4, 6)})
     return Figures(
         zeros | {"tables turned by 90°": quarters},
         {f"{name} table turned by 45°": errors[1] for name, errors in tables.items()},
@@ -138,6 +142,10 @@ def _errors(linear_map: LinearMap, symmetry: str = "translations", group: str = 
     """Of a map of two channels on a torus."""
     content, values = torch.randn(2, 1, 2, groups.group(group).order, _SIDE, _SIDE)
     return linear_map_errors(linear_map, content, values, moves(symmetry, group, _SIDE))
+
+
+def _largest(errors: Mapping[Any, float]) -> float:
+    return float(numpy.max([*errors.values()]))  # NaN where one is
 
 
 def _encoding(kind: str, group: str = "R8") -> Encoding:
