@@ -18,6 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Each part may import from these parts of the package, and from itself.
 ARROWS = {
     "_checks": set(),
+    "_handled": set(),
     "_hooked": set(),
     "_compiled": set(),
     "_extras": set(),
@@ -39,25 +40,14 @@ ARROWS = {
     "viz": {"_extras", "groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "files"},
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
-    "training": {"_extras", "_remembered", "files", "saved"},  # networks and data are injected
+    "training": {"_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_extras", "_kept", "_nearest", "_remembered", "data", "files", "models", "saved", "training", "report"},
+    "runner": {"_extras", "_handled", "_kept", "_nearest", "_remembered", "files"}
+    | {"data", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "_extras", "files", "groups", "models", "saved"},
-    "cli": {
-        "__init__",
-        "_extras",
-        "_kept",
-        "_nearest",
-        "files",
-        "groups",
-        "models",
-        "saved",
-        "symmetry",
-        "explore",
-        "report",
-    }
-    | {"runner", "viz"},
+    "cli": {"__init__", "_extras", "_handled", "_kept", "_nearest", "files", "groups", "models", "saved", "symmetry"}
+    | {"explore", "report", "runner", "viz"},
     "__init__": {"_version", "_with_torch", "published", "groups", "encodings", "ops", "nn", "models", "symmetry"}
     | {"data", "runner", "saved", "training", "viz"},
 }

@@ -16,9 +16,6 @@ import errno
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
@@ -26,6 +23,7 @@ from typing import Any
 
 import gsa
 from gsa._extras import not_installed
+from gsa._handled import handled
 from gsa._nearest import nearest
 
 __all__ = ["main", "stop_telling"]
@@ -50,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         try:
             options = _parser().parse_args(arguments)
-            with _ending_at_once():
+            with handled((signal.SIGINT,), _end_at_once):
                 command = import_module(f"gsa.cli._{options.command}")  # PyTorch: not for --help
             return int(command.run(options))
         finally:
@@ -76,22 +74,10 @@ def stop_telling() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextmanager
-def _ending_at_once() -> Iterator[None]:
+def _end_at_once(*_: object) -> None:
     """While modules are imported, Ctrl-C raises nothing: some pass over it, and are left half imported."""
-
-    def end(*_: object) -> None:
-        os.write(sys.stderr.fileno(), b"stopped\n")
-        os._exit(_STOPPED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    os.write(sys.stderr.fileno(), b"stopped\n")
+    os._exit(_STOPPED)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,8 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 
@@ -12,6 +10,7 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
+from gsa._handled import handled
 from gsa.training.adapter import is_ddp, meeting_of, started_from_outside
 
 __all__ = ["leave_group", "meet"]
@@ -31,7 +30,8 @@ def meet(trainer: lightning.Trainer, place: str) -> None:
     backend, rank, world, timeout, device = meeting_of(trainer)
     restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     met = _store.cache_info().currsize  # the first place needs no name, for which machines may have other paths
-    with _ended_by_signals():
+    # Python hears no signal while others are waited for: one ends this process, which has nothing to lose.
+    with handled((signal.SIGINT, signal.SIGTERM, signal.SIGUSR1), signal.SIG_DFL):
         store = PrefixStore(f"{place if met else ''} {restarts}", _store(rank, world, timeout))
         dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=timeout, device_id=device)
 
@@ -40,21 +40,6 @@ def leave_group() -> None:
     """Part from the other processes of a run; those of the next job of a sweep meet anew."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """While others are waited for, where Python hears no signal, one ends this process: there is nothing to lose."""
-    ours = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    try:
-        before = {number: signal.signal(number, signal.SIG_DFL) for number in ours}
-    except ValueError:  # not the main thread, which alone hears them
-        before = {}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @cache  # the first process may hold it, and the others come for as long as there are jobs

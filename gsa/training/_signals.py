@@ -13,6 +13,7 @@ import lightning
 import torch.distributed
 from lightning.pytorch.callbacks import Callback
 
+from gsa._handled import handled
 from gsa.training.adapter import batches_done, leave_signals_alone
 
 __all__ = ["SaveOnSignal", "Stopped"]
@@ -86,17 +87,12 @@ class SaveOnSignal(Callback):
         self.received, self._saved, self._ends, self._before = None, False, False, _written(self._last)
         self._queues = handler if callable(handler := signal.getsignal(signal.SIGUSR2)) else None
         ours = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, *([signal.SIGUSR2] if self._queues else [])]
-        try:
-            before = {number: signal.signal(number, self._receive) for number in ours}
-        except ValueError:  # not the main thread, which alone may listen
-            before = {}
-        self._listens = True
-        try:
-            yield
-        finally:
-            self._listens = False
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with handled(ours, self._receive):
+            self._listens = True
+            try:
+                yield
+            finally:
+                self._listens = False
 
     def _receive(self, number: int, frame: Any) -> None:
         now = time.monotonic()
