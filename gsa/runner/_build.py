@@ -12,12 +12,13 @@ from lightning.pytorch.callbacks import Callback, Checkpoint, LearningRateMonito
 from lightning.pytorch.profilers import PassThroughProfiler
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.utilities.seed import isolate_rng
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from torch import Tensor, nn
 
 from gsa.data import completed
 from gsa.files import one_line
 from gsa.report import WandbSections
+from gsa.runner._dotted import values_of
 from gsa.runner._instances import make
 from gsa.runner._keys import GRAPH, refuse_bad_keys
 from gsa.runner._older import as_meant
@@ -146,8 +147,7 @@ def make_loggers(run: Run) -> None:
 
 
 def _make_all(config: DictConfig) -> Run:
-    written: Any = OmegaConf.to_container(config, resolve=True)
-    plain = as_meant(written)
+    plain = as_meant(values_of(config))
     data = completed(make(config.data), config.seed)
     network = make(plain["model"], in_channels=data.in_channels, num_classes=data.num_classes)
     if not isinstance(network, nn.Module):

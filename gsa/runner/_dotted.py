@@ -1,9 +1,17 @@
-"""Nested values under dotted keys, such as trainer.max_epochs."""
+"""The plain values of a configuration, nested or under dotted keys such as trainer.max_epochs."""
 
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["every_key", "flat", "is_below"]
+from omegaconf import DictConfig, OmegaConf
+
+__all__ = ["every_key", "flat", "is_below", "values_of"]
+
+
+def values_of(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
+    """A configuration, or a part of one, as dictionaries and lists."""
+    values: Any = OmegaConf.to_container(config, resolve=resolve)
+    return values
 
 
 def flat(node: Any, prefix: str = "") -> dict[str, Any]:

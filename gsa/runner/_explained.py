@@ -13,12 +13,11 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
-from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
 
 from gsa._extras import not_installed
 from gsa._nearest import nearest
-from gsa.runner._dotted import every_key, flat
+from gsa.runner._dotted import every_key, flat, values_of
 from gsa.runner._quoted import quoted, word
 from gsa.runner._signatures import signature
 
@@ -47,7 +46,7 @@ def explained(error: Exception) -> str:
         missing = error.missing_cfg_file
         for plugin, extra in _PLUGINS.items():
             if missing.startswith(f"hydra/{plugin}"):
-                return f"{not_installed(f'{missing} is a plugin of Hydra that', extra)}"
+                return str(not_installed(f"{missing} is a plugin of Hydra that", extra))
         return f"{str(error).splitlines()[0]}{nearest(missing, error.options or _choices())}"
     return f"{error}: {cause}" if isinstance(cause, OmegaConfBaseException) else str(error)
 
@@ -99,5 +98,4 @@ def _without(wrong: str) -> dict[str, Any]:
             config = hydra.compose("train", rest)
         except HydraException:  # a second mistake, or a sweep
             config = hydra.compose("train")
-    plain: Any = OmegaConf.to_container(config)
-    return plain
+    return values_of(config, resolve=False)

@@ -6,6 +6,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from gsa.runner._dotted import values_of
 from gsa.runner._schema import ConfigError
 
 __all__ = ["make", "refuse_bad_network"]
@@ -35,9 +36,8 @@ def refuse_bad_network(config: DictConfig) -> None:
 
     from gsa.runner._older import network_as_meant
 
-    model: Any = OmegaConf.to_container(config.model, resolve=True)
     try:
         with torch.device("meta"):
-            make(network_as_meant(model))
+            make(network_as_meant(values_of(config.model)))
     except (ValueError, TypeError) as error:
         raise ConfigError(str(error)) from error

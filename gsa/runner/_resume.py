@@ -15,7 +15,7 @@ from yaml import YAMLError
 from gsa._remembered import groups_within
 from gsa.report import read_report
 from gsa.runner._config_file import read_config
-from gsa.runner._dotted import flat, is_below
+from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._older import as_meant, network_as_meant
 from gsa.runner._quoted import override
 from gsa.runner._ranks import is_first_rank
@@ -135,7 +135,7 @@ def refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, trainin
     there = checkpoint.get("hyper_parameters", {}).get("run", {}).get("model")
     if there is None:
         return
-    there, here = network_as_meant(there), network_as_meant(_plain(config.model))
+    there, here = network_as_meant(there), network_as_meant(values_of(config.model))
     differing = [
         f"{key} ({there.get(key)!r} there, {here.get(key)!r} here)"
         for key in sorted(there.keys() | here.keys())
@@ -172,7 +172,7 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
     there = checkpoint.get("hyper_parameters", {}).get("run")
     if there is None:
         return
-    there, here = as_meant(there), as_meant(_plain(config))
+    there, here = as_meant(there), as_meant(values_of(config))
     before, now = flat(there), flat(here)
     differing = [
         f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
@@ -222,7 +222,7 @@ def _told(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any] | None, l
         if (folder / name).exists():
             try:
                 if name == "config.yaml":
-                    before = _plain(read_config(folder / name), resolve=False)
+                    before = values_of(read_config(folder / name), resolve=False)
                 else:
                     report = read_report(folder)
             except ValueError as error:
@@ -259,10 +259,5 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
 
 def _of_another_run(before: dict[str, Any], config: DictConfig) -> list[str]:
     """Keys that make another run of it."""
-    differing = differing_keys(as_meant(before), as_meant(_plain(config)))
+    differing = differing_keys(as_meant(before), as_meant(values_of(config)))
     return [key for key in differing if not is_below(key, OF_THE_PLACE)]
-
-
-def _plain(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
-    plain: Any = OmegaConf.to_container(config, resolve=resolve)
-    return plain

@@ -28,7 +28,7 @@ from gsa.report import (
 )
 from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
-from gsa.runner._dotted import flat
+from gsa.runner._dotted import flat, values_of
 from gsa.runner._estimate import estimated
 from gsa.runner._folder import held, refuse_unwritable_folder
 from gsa.runner._keys import GRAPH
@@ -200,7 +200,7 @@ def _announce(run: Run) -> None:
     (run.folder / "network.txt").write_text(f"{run.network}\n")
     write_parts(run, run.folder)
     for logger in run.trainer.loggers:
-        logger.log_hyperparams(flat(OmegaConf.to_container(run.config, resolve=True)))
+        logger.log_hyperparams(flat(values_of(run.config)))
     print(announcement(run), flush=True)
     with explaining_memory(run, "training"):
         run.estimate = estimated(run)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa.runner._config_file import read_config
-from gsa.runner._dotted import flat, is_below
+from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._same_run import OF_THE_PLACE
 
 __all__ = ["complete_wandb", "keep_wandb_ids"]
@@ -36,8 +36,9 @@ def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfi
         return node
     node = node.copy()
     model = config.model.get("name") or config.model._target_.rsplit(".", 1)[-1]
-    plain: Any = OmegaConf.to_container(config, resolve=True)
-    experiment = {key: value for key, value in flat(plain).items() if not is_below(key, _NOT_OF_THE_EXPERIMENT)}
+    experiment = {
+        key: value for key, value in flat(values_of(config)).items() if not is_below(key, _NOT_OF_THE_EXPERIMENT)
+    }
     digest = hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()[:6]
     tags = [*config.get("tags", []), *filter(None, os.environ.get("WANDB_TAGS", "").split(","))]
     found = {
@@ -70,6 +71,5 @@ def keep_wandb_ids(config: DictConfig) -> None:
 
 def _loggers_of_before(file: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError, OmegaConfBaseException):  # none, or a damaged one, of which others tell
-        found: Any = OmegaConf.to_container(read_config(file), resolve=False)
-        return found.get("logger") or {}
+        return values_of(read_config(file), resolve=False).get("logger") or {}
     return {}
