@@ -30,6 +30,7 @@ from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
 from gsa.runner._dotted import flat, values_of
 from gsa.runner._estimate import estimated
+from gsa.runner._fitting import refuse_unfit
 from gsa.runner._folder import held, refuse_unwritable_folder
 from gsa.runner._keys import GRAPH
 from gsa.runner._lengths import refuse_bad_lengths
@@ -38,19 +39,7 @@ from gsa.runner._memory import explaining_memory
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
 from gsa.runner._ranks import is_first_rank, know_rank, needs_processes
-from gsa.runner._resume import (
-    chosen_metrics,
-    finished_report,
-    refuse_other_groups,
-    refuse_other_network,
-    refuse_other_training,
-)
-from gsa.runner._same_data import (
-    refuse_other_classes,
-    refuse_other_format,
-    refuse_other_pictures,
-    warn_of_another_test,
-)
+from gsa.runner._resume import chosen_metrics, finished_report
 from gsa.runner._schema import ConfigError
 from gsa.runner._wandb_settings import keep_wandb_ids
 from gsa.saved import read_checkpoint
@@ -157,19 +146,7 @@ def _read_inputs(run: Run) -> None:
         _set_up(run.data)
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
-            checkpoint = read_checkpoint(run.config.ckpt_path)
-            free = () if run.config.train else getattr(run.network, "training_only", ())
-            refuse_other_network(checkpoint, run.config, free)
-            refuse_other_groups(checkpoint, run.config.ckpt_path, run.network)
-            refuse_other_classes(checkpoint, run.config.ckpt_path, run.data.classes)
-            if run.config.train:
-                refuse_other_training(checkpoint, run.config)
-                refuse_other_pictures(checkpoint, run.config.ckpt_path, run.data)
-            else:
-                here = run.data.picture_format()
-                refuse_other_format(checkpoint, run.config.ckpt_path, here, run.config.data)
-                if not run.data.for_test_only:
-                    warn_of_another_test(checkpoint, run.config.ckpt_path, run.data)
+            refuse_unfit(read_checkpoint(run.config.ckpt_path), run)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 

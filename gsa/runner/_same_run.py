@@ -4,7 +4,7 @@ from typing import Any
 
 from gsa.runner._dotted import flat
 
-__all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "differing_keys"]
+__all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "OF_THE_TRAINING", "differing_keys"]
 
 # Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
 OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size", "data.copies")
@@ -28,6 +28,23 @@ OF_THE_PLACE = (
     "trainer.max_time",
     "trainer.profiler",
     "trainer.strategy.timeout",
+)
+# Keys that change the weights, beside those of the network.
+OF_THE_TRAINING = (
+    "data",
+    "optimizer",
+    "scheduler",
+    "seed",
+    "ema",
+    "label_smoothing",
+    "mixup",
+    "class_weights",
+    "trainer.accumulate_grad_batches",
+    "trainer.gradient_clip_algorithm",
+    "trainer.gradient_clip_val",
+    "trainer.limit_train_batches",
+    "trainer.limit_val_batches",
+    "trainer.overfit_batches",
 )
 
 

@@ -13,9 +13,8 @@ from omegaconf import OmegaConf
 
 import gsa
 from gsa.runner import ConfigError, train
+from gsa.runner._fitting import refuse_other_format, refuse_other_training
 from gsa.runner._nodes import with_network
-from gsa.runner._resume import refuse_other_training
-from gsa.runner._same_data import refuse_other_format
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
 from tests.data.test_image_folder import write_pictures

@@ -19,7 +19,8 @@ import gsa
 from gsa.encodings import QuadraticEncoding
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
-from gsa.runner._resume import finished_report, refuse_other_training
+from gsa.runner._fitting import refuse_other_training
+from gsa.runner._resume import finished_report
 from gsa.saved import export, read
 from gsa.training import Stopped
 from gsa.training._older_states import without_empty
