@@ -88,28 +88,25 @@ def _looked_up(target: str) -> Signature:
 
 
 def _parameter(annotation: Any) -> Parameter:
-    kinds = [type(value).__name__ for value in _PLAIN if _fits(value, annotation)]
-    return Parameter(_in_words(annotation), kinds, _choices(annotation))
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    options = typing.get_args(annotation) if is_union else (annotation,)
+    kinds = [type(value).__name__ for value in _PLAIN if any(_fits(value, option) for option in options)]
+    choices = [choice for option in options for choice in _literals(option)]
+    return Parameter(" or ".join(dict.fromkeys(map(_in_words, options))), kinds, choices)
 
 
-def _choices(annotation: Any) -> list[Any]:
-    """Values of the literals in an annotation."""
-    origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType):
-        return [value for option in typing.get_args(annotation) for value in _choices(option)]
-    return list(typing.get_args(annotation)) if origin is typing.Literal else []
+def _literals(option: Any) -> tuple[Any, ...]:
+    return typing.get_args(option) if typing.get_origin(option) is typing.Literal else ()
 
 
-def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a value may be passed for an annotation, but for its literals."""
-    origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, option) for option in typing.get_args(annotation))
+def _fits(value: Any, option: Any) -> bool:
+    """Whether a value may be passed where an annotation names this, but for its literals."""
+    origin = typing.get_origin(option)
     if origin is typing.Literal:
         return False
-    if annotation is None:
+    if option is None:
         return value is None
-    kind = origin or annotation
+    kind = origin or option
     if not isinstance(kind, type) or kind in (Any, inspect.Parameter.empty):
         return True
     if kind is tuple and isinstance(value, list):  # YAML has no tuples
@@ -122,9 +119,7 @@ def _fits(value: Any, annotation: Any) -> bool:
         return True
 
 
-def _in_words(annotation: Any) -> str:
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(_in_words(option) for option in typing.get_args(annotation)))
-    if typing.get_origin(annotation) is typing.Literal:
-        return " or ".join(repr(option) for option in typing.get_args(annotation))
-    return "None" if annotation is type(None) else getattr(annotation, "__name__", str(annotation))
+def _in_words(option: Any) -> str:
+    if literals := _literals(option):
+        return " or ".join(map(repr, literals))
+    return "None" if option is type(None) else getattr(option, "__name__", str(option))
