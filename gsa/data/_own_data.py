@@ -244,6 +244,8 @@ class OwnData(DescribedData):
 class _Part(Normalisation):
     """Training, validation or test pictures, as the report looks at them."""
 
+    files = None  # of which nobody knows
+
     def __init__(self, loader: Any, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__(mean, std)
         self._loader = loader

@@ -15,7 +15,6 @@ from gsa.files import printable
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
 from gsa.report._subject import Findings, Subject
-from gsa.report._tables import files_of
 from gsa.symmetry import measured_group
 
 __all__ = ["GALLERY", "draw_gallery"]
@@ -113,10 +112,10 @@ def _encodings(lifting: LiftingSelfAttention, pictures: Tensor) -> Tensor:
 def _draw_mistakes(findings: Findings, run: Subject, names: Sequence[str]) -> Any:
     """The pictures of the test that were taken for another class with the most confidence."""
     part = run.data.parts["test"]
-    pictures, files = part.as_read(torch.stack([one.picture for one in findings.mistakes])), files_of(part)
+    pictures = part.as_read(torch.stack([one.picture for one in findings.mistakes]))
     taken = "{}, taken for\n{} ({:.0f} %)".format
     captions = [taken(names[one.label], names[one.predicted], 100 * one.confidence) for one in findings.mistakes]
-    if files is not None:
+    if (files := part.files) is not None:
         called = [short_label(Path(files[one.row][0]).name) for one in findings.mistakes]
         captions = [f"{caption}\n{name}" for caption, name in zip(captions, called, strict=True)]
     return viz.draw_mistakes(pictures, captions)
