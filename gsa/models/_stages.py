@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from gsa._checks import check_positive, is_count
 from gsa.encodings import Neighbourhood
 
 __all__ = ["PlannedBlock", "StagePlan"]
-
-_T = TypeVar("_T")
 
 
 class PlannedBlock(NamedTuple):
@@ -80,19 +78,15 @@ class StagePlan:
 
     @property
     def _expansion(self) -> tuple[int, ...]:
-        return _said(self.expansion, (1,) * len(self.blocks))
+        return (1,) * len(self.blocks) if self.expansion is None else tuple(self.expansion)
 
     @property
     def _crops(self) -> tuple[int, ...]:
-        return _said(self.crops, (0,) * sum(self.blocks))
+        return (0,) * sum(self.blocks) if self.crops is None else tuple(self.crops)
 
     @property
     def _neighbourhoods(self) -> tuple[int | None, ...]:
-        return _said(self.neighbourhoods, (None,) * sum(self.blocks))
-
-
-def _said(values: Sequence[int] | None, otherwise: tuple[_T, ...]) -> tuple[int | _T, ...]:
-    return otherwise if values is None else tuple(values)
+        return (None,) * sum(self.blocks) if self.neighbourhoods is None else tuple(self.neighbourhoods)
 
 
 def _check_counts(name: str, values: Sequence[int] | None, least: int) -> None:
