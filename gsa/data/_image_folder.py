@@ -4,7 +4,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy
@@ -136,7 +136,8 @@ class ImageFolderDataModule(PictureDataModule):
     def load(self) -> dict[str, LabelledPictures]:
         classes, places = self.classes, places_of(self.root)
         refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
-        read, contents = self._readable({part: self._files(folder, classes) for part, folder in places.items()})
+        files_of = partial(PictureFiles.of_folder, classes=classes, size=self.image_size, white=self.white)
+        read, contents = self._readable({part: files_of(folder) for part, folder in places.items()})
         if self.for_test_only:
             (files,) = read.values()
             return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
@@ -153,9 +154,6 @@ class ImageFolderDataModule(PictureDataModule):
         if "val" not in parts:
             parts |= self._dealt_out(read["train"], contents, places["train"], classes, {"val": self.val_share})
         return parts
-
-    def _files(self, folder: Path, classes: Sequence[str]) -> PictureFiles:
-        return PictureFiles.of_folder(folder, classes, self.image_size, self.white)
 
     def _dealt_out(
         self,

@@ -1,7 +1,7 @@
 """Anybody's LightningDataModule as data of a run."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
@@ -116,7 +116,6 @@ class OwnData(DescribedData):
                 self._sizes[part] = self._check(part, loader)
                 parts[part] = _Part(loader, self.mean, self.std)
         self.parts = parts
-
         self.batch_size = self._sizes["train"]
 
     def pictures_at_once(self, part: str) -> int:
@@ -256,14 +255,11 @@ class _Part(Normalisation):
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
-        pictures, labels = _first(self._loader, count)
+        found: list[tuple[Tensor, Tensor]] = []
+        seen = 0
+        for batch in self._loader:
+            found.append(batch)
+            if (seen := seen + len(batch[1])) >= count:
+                break
+        pictures, labels = (torch.cat(parts)[:count] for parts in zip(*found, strict=True))
         return self.as_read(pictures), labels
-
-
-def _first(loader: Iterable[Any], count: int) -> tuple[Tensor, Tensor]:
-    found: list[tuple[Tensor, Tensor]] = []
-    for pictures, labels in loader:
-        found.append((pictures, labels))
-        if sum(len(one) for _, one in found) >= count:
-            break
-    return torch.cat([one for one, _ in found])[:count], torch.cat([one for _, one in found])[:count]

@@ -21,7 +21,8 @@ class WandbSections(Callback):
         self.history = history
 
     def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        for run in _runs(trainer):
+        for logger in _loggers(trainer):
+            run: Any = logger.experiment
             run.define_metric("val/accuracy", step_metric="trainer/global_step", summary="max,last")
             run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
             run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
@@ -66,7 +67,3 @@ def show_on_wandb(trainer: lightning.Trainer, report: dict[str, Any], folder: Pa
 
 def _loggers(trainer: lightning.Trainer) -> list[WandbLogger]:
     return [logger for logger in trainer.loggers if isinstance(logger, WandbLogger) and trainer.is_global_zero]
-
-
-def _runs(trainer: lightning.Trainer) -> list[Any]:
-    return [logger.experiment for logger in _loggers(trainer)]

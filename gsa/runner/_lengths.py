@@ -23,8 +23,8 @@ def refuse_bad_lengths(run: Run) -> None:
     trainer: Any = run.trainer  # which does not declare all of its attributes
     parts = {"train": config.train, "val": not run.data.for_test_only, "test": config.test}
     for part in (part for part, is_used in parts.items() if is_used):
-        limit: Any = getattr(trainer, f"limit_{part}_batches")
-        if isinstance(limit, float) and int(limit * (batches := _batches(run, part))) < 1:
+        limit, loader = getattr(trainer, f"limit_{part}_batches"), getattr(run.data, f"{part}_dataloader")
+        if isinstance(limit, float) and int(limit * (batches := len(loader()))) < 1:
             raise ConfigError(
                 f"trainer.limit_{part}_batches must leave a batch, but {limit} of {batches} are none; a whole number "
                 "is one of batches"
@@ -36,7 +36,3 @@ def refuse_bad_lengths(run: Run) -> None:
                 f"trainer.max_steps must be a multiple of the {steps} steps of an epoch, at whose end weights are "
                 f"chosen, but got {trainer.max_steps}"
             )
-
-
-def _batches(run: Run, part: str) -> int:
-    return len(getattr(run.data, f"{part}_dataloader")())

@@ -40,7 +40,7 @@ _PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
 _FOLDER = Limit(
     "must be a folder that is there, with a folder of pictures for every class, or with train and test "
     "(docs/pictures.md makes these from a table)",
-    lambda value: os.path.isdir(value),
+    os.path.isdir,
 )
 _GROUPS = Limit(
     "must be folder, or a regular expression with one group in brackets, such as '^(p\\d+)_'",

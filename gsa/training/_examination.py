@@ -63,9 +63,8 @@ class Examination(nn.Module):
 
     def reset(self) -> None:
         """Forget what came before."""
-        self.confusion.reset()
-        self.calibration.reset()
-        self.answers.reset()
+        for metric in (self.confusion, self.calibration, self.answers):
+            metric.reset()
         self.mistakes = []
 
     def update(self, pictures: Tensor, logits: Tensor, labels: Tensor) -> None:
