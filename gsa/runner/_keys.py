@@ -1,6 +1,7 @@
 """Every key and value of a configuration is looked at before anything begins."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,9 @@ def refuse_bad_keys(config: DictConfig) -> None:
         raise ConfigError(f"{error.full_key} must be given") from error
     except OmegaConfBaseException as error:
         raise ConfigError(str(error).splitlines()[0]) from error
-    for key, value in plain.items():
-        _check_finite(key, value)
+    for where, value in _nested(plain):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{where} must be a finite number, but got {value}")
     _check_top(plain)
     _check_trainer(plain)
     _check_compilation(plain)
@@ -52,12 +54,13 @@ def refuse_bad_keys(config: DictConfig) -> None:
         _check_callback(f"callbacks.{name}", node)
         _check_monitor(f"callbacks.{name}", node)
         _check_place(name, node, f"{plain['output_dir']}/checkpoints")
-    for key, value in plain.items():
-        if key in ("callbacks", "logger"):
-            for name, node in (value or {}).items():
-                _check_node(f"{key}.{name}", node, needs_target=True)
-        else:
-            _check_node(key, value, needs_target=key in ("data", "model", "optimizer", "scheduler", "trainer"))
+    made = {"data", "model", "optimizer", "scheduler", "trainer"}
+    made |= {f"{key}.{name}" for key in ("callbacks", "logger") for name in plain.get(key) or {}}
+    for where, value in _nested(plain):
+        if isinstance(value, dict) and "_target_" in value:
+            _check_arguments(where, value)
+        elif where in made:
+            raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
 
 
 def _check_top(plain: dict[str, Any]) -> None:
@@ -192,29 +195,15 @@ def _check_compilation(plain: dict[str, Any]) -> None:
         )
 
 
-def _check_finite(where: str, value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{where} must be a finite number, but got {value}")
+def _nested(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """A value, and all that is in it, each with its place."""
+    yield where, value
     if isinstance(value, dict):
         for key, inner in value.items():
-            _check_finite(f"{where}.{key}", inner)
+            yield from _nested(inner, f"{where}.{key}" if where else str(key))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _check_finite(f"{where}[{index}]", inner)
-
-
-def _check_node(where: str, value: Any, needs_target: bool = False) -> None:
-    """Keys and values below a key, against the signatures of their targets."""
-    if needs_target and not (isinstance(value, dict) and "_target_" in value):
-        raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
-    if isinstance(value, dict):
-        if "_target_" in value:
-            _check_arguments(where, value)
-        for key, inner in value.items():
-            _check_node(f"{where}.{key}", inner)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            _check_node(f"{where}[{index}]", inner)
+            yield from _nested(inner, f"{where}[{index}]")
 
 
 def _check_arguments(where: str, node: dict) -> None:
