@@ -1,7 +1,7 @@
 """Where heads of attention look, and their encodings as every pose sees them."""
 
 import copy
-from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -38,7 +38,8 @@ def attended(
     layers = {name: layer for name, (_, layer) in _ends(network, inputs).items() if layer.content_heads}
     found: dict[str, list[Tensor]] = {name: [] for name in layers}
     asked = {_LIFTING: pixel, _LAST: None}
-    hooks = [layer.register_forward_pre_hook(_keeping(found[name], asked[name])) for name, layer in layers.items()]
+    keeps = {name: partial(_keep, found[name], asked[name]) for name in layers}
+    hooks = [layer.register_forward_pre_hook(keeps[name]) for name, layer in layers.items()]
     try:
         with torch.no_grad():
             logits = torch.cat([network(batch) for batch in inputs.split(240)])
@@ -98,12 +99,9 @@ def _ends(network: Network, inputs: Tensor) -> dict[str, tuple[str, SelfAttentio
     return {_LIFTING: layers[0], _LAST: layers[-1]}
 
 
-def _keeping(found: list[Tensor], pixel: tuple[int, int] | None) -> Callable[[SelfAttention, tuple[Tensor, ...]], None]:
-    def keep(layer: SelfAttention, given: tuple[Tensor, ...]) -> None:
-        maps = layer.attention(given[0])[:, _shown(layer)]
-        found.append(_middle(maps) if pixel is None else _at(maps, pixel, layer.crop))
-
-    return keep
+def _keep(found: list[Tensor], pixel: tuple[int, int] | None, layer: SelfAttention, given: tuple[Tensor, ...]) -> None:
+    maps = layer.attention(given[0])[:, _shown(layer)]
+    found.append(_middle(maps) if pixel is None else _at(maps, pixel, layer.crop))
 
 
 def _shown(layer: SelfAttention) -> slice:

@@ -1,7 +1,8 @@
 """The attention maps of a network while it runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -26,17 +27,14 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     maps: dict[str, Tensor] = {}
     calls: dict[str, int] = {}
 
-    def hook(name: str) -> Callable[[SelfAttention, tuple[Tensor, ...], dict[str, Tensor]], None]:
-        def record(layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
-            calls[name] = calls.get(name, 0) + 1
-            with torch.no_grad():
-                maps[name if calls[name] == 1 else f"{name} ({calls[name]})"] = layer.attention(*inputs, **named)
-
-        return record
+    def record(name: str, layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+        calls[name] = calls.get(name, 0) + 1
+        with torch.no_grad():
+            maps[name if calls[name] == 1 else f"{name} ({calls[name]})"] = layer.attention(*inputs, **named)
 
     layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
     handles = [network.register_forward_pre_hook(lambda *_: calls.clear())]
-    handles += [layer.register_forward_pre_hook(hook(name), with_kwargs=True) for name, layer in layers]
+    handles += [layer.register_forward_pre_hook(partial(record, name), with_kwargs=True) for name, layer in layers]
     try:
         with as_written(network):
             yield maps

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -24,23 +25,20 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
     """
     calls: dict[str, int] = {}
 
-    def listener(name: str) -> Callable[..., Any]:
-        def listen(layer: nn.Module, inputs: Any, output: Any) -> Any:
-            calls[name] = calls.get(name, 0) + 1
-            if (tensor := tensor_of(output)) is None:
-                return None
-            other = hear(name if calls[name] == 1 else f"{name} ({calls[name]})", tensor)
-            if other is None or isinstance(output, Tensor):
-                return other
-            parts = (other if part is tensor else part for part in output)
-            return type(output)(*parts) if hasattr(output, "_fields") else type(output)(parts)
-
-        return listen
+    def listen(name: str, layer: nn.Module, inputs: Any, output: Any) -> Any:
+        calls[name] = calls.get(name, 0) + 1
+        if (tensor := tensor_of(output)) is None:
+            return None
+        other = hear(name if calls[name] == 1 else f"{name} ({calls[name]})", tensor)
+        if other is None or isinstance(output, Tensor):
+            return other
+        parts = (other if part is tensor else part for part in output)
+        return type(output)(*parts) if hasattr(output, "_fields") else type(output)(parts)
 
     with ExitStack() as stack:
         for name, layer in module.named_modules():
             if layer is not module:
-                stack.callback(layer.register_forward_hook(listener(name)).remove)
+                stack.callback(layer.register_forward_hook(partial(listen, name)).remove)
         stack.enter_context(as_written(module))
         yield
 

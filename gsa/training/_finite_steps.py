@@ -1,8 +1,8 @@
 """What stops a run before numbers that are not numbers reach its weights."""
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import lightning
@@ -164,14 +164,11 @@ class FiniteSteps(Callback):
         """The first module in the order of the forward pass whose output is not finite, where that can be seen."""
         bad: list[str] = []
 
-        def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
-            def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-                if isinstance(output, Tensor) and not _is_finite(output):
-                    bad.append(f"the output of {name or 'the network'} ({type(module).__name__})")
+        def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and not _is_finite(output):
+                bad.append(f"the output of {name or 'the network'} ({type(module).__name__})")
 
-            return hook
-
-        hooks = [module.register_forward_hook(note(name)) for name, module in network.named_modules()]
+        hooks = [module.register_forward_hook(partial(note, name)) for name, module in network.named_modules()]
         kept = [statistic.clone() for statistic in self._running]
         try:
             with torch.no_grad(), suppress(Exception):  # of a module of somebody's, which takes its batches otherwise
