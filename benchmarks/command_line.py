@@ -14,7 +14,7 @@ from pathlib import Path
 from _machine import add_record, save
 
 TRAIN = [sys.executable, str(Path(__file__).parent.parent / "train.py")]
-GSA = [sys.executable, "-m", "gsa.cli"]
+GSA = [sys.executable, "-m", "gsa"]
 COMMANDS = {
     "gsa --help": [*GSA, "--help"],
     "gsa --version": [*GSA, "--version"],

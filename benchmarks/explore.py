@@ -48,7 +48,7 @@ def main() -> None:
     add_record(parser)
     parser.parse_args()
     lines = ["| page | median, ms | 95th percentile, ms |", "|---|---|---|"]
-    command = [sys.executable, "-m", "gsa.cli", "explore"]
+    command = [sys.executable, "-m", "gsa", "explore"]
     with sync_playwright() as started, tempfile.TemporaryDirectory() as folder:
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         file = Path(folder) / "page.html"

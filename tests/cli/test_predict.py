@@ -185,7 +185,7 @@ def test_the_bar_is_on_the_terminal_only(network, folder, capfd, monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes")
 def test_a_table_is_written_though_nobody_reads_the_lines(tmp_path, folder):
-    command = [sys.executable, "-m", "gsa.cli", "predict", str(folder), "--csv", str(tmp_path / "out.csv")]
+    command = [sys.executable, "-m", "gsa", "predict", str(folder), "--csv", str(tmp_path / "out.csv")]
     quiet = os.environ | {"PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=quiet)
     process.stdout.close()
@@ -201,7 +201,7 @@ def test_what_cannot_be_printed_ends_the_command_quietly(words, place, code):
         pytest.skip("no full device")
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     told = {"stderr": subprocess.PIPE, "text": True, "env": buffered}
-    command = [sys.executable, "-m", "gsa.cli", *words]
+    command = [sys.executable, "-m", "gsa", *words]
     if place == "pipe":
         with subprocess.Popen(command, stdout=subprocess.PIPE, **told) as process:
             process.stdout.close()
@@ -215,7 +215,7 @@ def test_what_cannot_be_printed_ends_the_command_quietly(words, place, code):
 
 def test_names_that_a_terminal_cannot_show_cost_nothing(tmp_path, folder):
     (folder / "b" / "1.jpg").rename(folder / "b" / "日.jpg")
-    command = [sys.executable, "-m", "gsa.cli", "predict", str(folder / "b" / "日.jpg")]
+    command = [sys.executable, "-m", "gsa", "predict", str(folder / "b" / "日.jpg")]
     narrow = os.environ | {"PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=narrow)
     assert done.returncode == 0 and "\\u65e5.jpg: " in done.stdout
