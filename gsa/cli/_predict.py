@@ -58,10 +58,7 @@ def run(options: Namespace) -> int:
     files, others = _files(options.pictures)
     saved = read(options.checkpoint or _SHIPPED, found(options.network) if options.network else None)
     if options.checkpoint is None:
-        print(
-            f"gsa: by {_SHIPPED} of the package, which knows digits; --checkpoint outputs/… for one of yours",
-            file=sys.stderr,
-        )
+        _note(f"by {_SHIPPED} of the package, which knows digits; --checkpoint outputs/… for one of yours")
     saved.network.to(device)
     table: list[tuple[Path, Tensor]] = []
     left_out: list[ValueError] = []
@@ -86,25 +83,22 @@ def run(options: Namespace) -> int:
             known = {"path": paths}
             write_whole(options.csv, prediction_table(known, torch.stack(said).tolist(), saved.pictures.classes))
     if others:
-        print(f"gsa: of the files in folders, {passed_over(others)}", file=sys.stderr)
+        _note(f"of the files in folders, {passed_over(others)}")
     if left_out:
-        print(f"gsa: left out {len(left_out)} of {len(files)} pictures:", *left_out, sep="\n    ", file=sys.stderr)
+        _note(f"left out {len(left_out)} of {len(files)} pictures:", *left_out)
     if stacks := [printable(str(path)) for path, _ in table if has_pages(path)]:
-        print(f"gsa: of {len(stacks)} with several pages the first was read:", *stacks, sep="\n    ", file=sys.stderr)
+        _note(f"of {len(stacks)} with several pages the first was read:", *stacks)
     if transparent := [printable(str(path)) for path, _ in table if has_transparency(path)]:
-        print(
-            f"gsa: {len(transparent)} with transparent pixels, {BENEATH}", *transparent, sep="\n    ", file=sys.stderr
-        )
+        _note(f"{len(transparent)} with transparent pixels, {BENEATH}", *transparent)
     side = saved.pictures.image_size
     if _of_one_scale(saved.pictures) and (scaled := [path for path, _ in table if not is_square_of(path, side)]):
-        print(
-            f"gsa: {len(scaled)} of {len(files)} pictures are not {side}×{side} and were scaled, such as "
+        _note(
+            f"{len(scaled)} of {len(files)} pictures are not {side}×{side} and were scaled, such as "
             f"{printable(str(scaled[0]))}, though the network knows {saved.pictures.data} as its files are: cut larger "
-            "ones into tiles of that side",
-            file=sys.stderr,
+            "ones into tiles of that side"
         )
     if negatives:
-        print(_doubt(negatives, len(files), saved.pictures), file=sys.stderr)
+        _note(_doubt(negatives, len(files), saved.pictures))
     return 0 if not left_out else 1 if table else 2
 
 
@@ -114,6 +108,11 @@ def _tell(text: str) -> None:
         print(text)
     except BrokenPipeError:
         stop_telling()
+
+
+def _note(text: str, *pictures: object) -> None:
+    """Beside what is asked for, with the pictures that are meant."""
+    print(f"gsa: {text}", *pictures, sep="\n    ", file=sys.stderr)
 
 
 def _refuse(options: Namespace) -> None:
@@ -212,7 +211,7 @@ def _is_negative(picture: Tensor, known: PictureFormat) -> bool:
 def _doubt(negatives: Sequence[Path], count: int, known: PictureFormat) -> str:
     usual = "dark" if sum(known.mean) / len(known.mean) < 0.5 else "light"
     return (
-        f"gsa: {len(negatives)} of {count} pictures look like negatives of those the network was trained on, which are "
+        f"{len(negatives)} of {count} pictures look like negatives of those the network was trained on, which are "
         f"mostly {usual}, such as {printable(str(negatives[0]))}; --invert shows it their negatives"
     )
 
