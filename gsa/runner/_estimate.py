@@ -4,7 +4,6 @@ import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -88,7 +87,7 @@ def estimated(run: Run) -> Estimate | None:
         if seconds < _SECONDS:
             seconds = _median(lambda: _timed(step, device))
         launching = _launching(run, step) if device.type == "cuda" else 0.0
-        reading = _median(partial(_timed, _reading(run), device)) if _reads_between_steps(run) else 0.0
+        reading = _median(lambda: _timed(lambda: _read(run), device)) if _reads_between_steps(run) else 0.0
         seconds += reading
         of_picture = _timed(lambda: validate(few), device) / few
         memory = peak_memory_mb(device)
@@ -159,19 +158,13 @@ def _validation(run: Run, network: nn.Module) -> Callable[[int], None]:
 
 
 def _reads_between_steps(run: Run) -> bool:
-    return run.config.data.get("num_workers") == 0 and hasattr(run.data.parts["train"], "__getitem__")
+    return run.config.data.get("num_workers") == 0 and hasattr(run.data.parts["train"], "__getitems__")
 
 
-def _reading(run: Run) -> Callable[[], None]:
-    """Read and augment a batch, together where the data can: another one every time, of pictures from everywhere."""
+def _read(run: Run) -> None:
+    """Read and augment a batch: another one every time, of pictures from everywhere."""
     training = run.data.parts["train"]
-    together = getattr(training, "__getitems__", None)
-
-    def read() -> None:
-        indices = torch.randint(len(training), (run.data.batch_size,)).tolist()
-        together(indices) if together else [training[index] for index in indices]
-
-    return read
+    training.__getitems__(torch.randint(len(training), (run.data.batch_size,)).tolist())
 
 
 def _median(measure: Callable[[], float]) -> float:
