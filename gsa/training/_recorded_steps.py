@@ -24,15 +24,11 @@ class RecordedSteps:
     the recording, for all. Batches of another shape are taken as they are; where the optimizer, its options other than
     its rate, or what else is told of have changed, steps are recorded anew.
 
-    Args:
-        graph: what makes recordings.
-
     Attributes:
         is_recording: whether a step is being recorded at the moment.
     """
 
-    def __init__(self, graph: Callable[[], CudaGraph] | None = None) -> None:
-        self._make_graph = graph
+    def __init__(self) -> None:
         self._graph: CudaGraph | None = None
         self._terms: tuple | None = None  # what a recording takes as given
         self._places: list[Tensor] = []  # of its inputs
@@ -86,7 +82,7 @@ class RecordedSteps:
         self._places, self._rates, self._taken, self._changes = [], [], 0, 0
 
     def _begin(self, terms: tuple) -> None:
-        graph, changes = self._graph or (self._make_graph or CudaGraph)(), self._changes + 1
+        graph, changes = self._graph or CudaGraph(), self._changes + 1
         self.end()
         self._graph, self._terms, self._changes = graph, terms, changes
         if changes == _MANY:

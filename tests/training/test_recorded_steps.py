@@ -8,6 +8,11 @@ from gsa.training._recorded_steps import RecordedSteps, structure
 from tests.tape import Tape, same
 
 
+@pytest.fixture(autouse=True)
+def tape(monkeypatch):
+    monkeypatch.setattr("gsa.training._recorded_steps.CudaGraph", Tape)
+
+
 def trained(optimizer, batches, steps, between):
     """Weights of a linear map, trained on batches of these sizes; which steps were replayed."""
     torch.manual_seed(0)
@@ -33,7 +38,7 @@ def trained(optimizer, batches, steps, between):
 def steps_of(optimizer, batches, between=lambda step, network, optimizer: None):
     """Which steps were replayed; the weights are those of steps that are not recorded."""
     plain, _ = trained(optimizer, batches, None, between)
-    weights, replayed = trained(optimizer, batches, RecordedSteps(Tape), between)
+    weights, replayed = trained(optimizer, batches, RecordedSteps(), between)
     same(weights, plain)
     return replayed
 
@@ -73,7 +78,7 @@ def test_rates_are_followed():
 
 
 def test_another_optimizer_is_recorded_anew():
-    steps = RecordedSteps(Tape)
+    steps = RecordedSteps()
     for _ in range(2):  # the first training has failed, and never ended
         weights, replayed = trained(adam, [5] * 5, steps, lambda *_: None)
         assert replayed == [False] * 3 + [True] * 2
@@ -82,7 +87,7 @@ def test_another_optimizer_is_recorded_anew():
 
 def test_inputs_are_copied_where_a_data_set_lies_on_the_device():
     data = torch.arange(12.0).view(4, 3)
-    steps, before = RecordedSteps(Tape), data.clone()
+    steps, before = RecordedSteps(), data.clone()
     optimizer = adam(nn.Linear(3, 1).double())
     for batch in data.split(1) * 2:
         inputs = steps.place([batch])
@@ -118,7 +123,7 @@ def test_an_error_in_a_recording_says_what_it_was_about():
         optimizer.step()
         loss.item()
 
-    steps = RecordedSteps(Tape)
+    steps = RecordedSteps()
     for _ in range(3):
         steps.take(step, [], optimizer)
     with pytest.raises(RuntimeError, match="not permitted when stream is capturing") as error:
