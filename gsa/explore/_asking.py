@@ -10,7 +10,7 @@ from torch import Tensor
 from gsa.encodings import KINDS
 from gsa.explore._looking import attended, looking
 from gsa.explore._packed import packed
-from gsa.explore._strokes import drawn
+from gsa.explore._strokes import DIGITS, drawn
 from gsa.explore._turning import SHIFTS, described, lifted_feature, telling_channels
 from gsa.groups import group
 from gsa.models import Network
@@ -25,12 +25,11 @@ _EVERY = 2  # of them, one on the curves
 _TURNS = group(f"R{STEPS}M")
 
 
-def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, Any]:
+def offered(saved: Saved) -> dict[str, Any]:
     """What is the same in every state: names, axes, the digits to begin with, and layers of `looking`.
 
     Args:
         saved: a network of grey pictures whose first layer is lifting self-attention.
-        digits: of `gsa.explore._strokes.DIGITS`.
 
     Returns:
         Plain values for JSON, named as those of `turning`; "picture" is packed bytes, [digits, H, W], "live" is true,
@@ -40,12 +39,12 @@ def offered(saved: Saved, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, 
         ValueError: other networks.
     """
     network, known = saved.network, saved.pictures
-    pictures = torch.stack([drawn(digit, known.image_size) for digit in digits])
+    pictures = torch.stack([drawn(digit, known.image_size) for digit in DIGITS])
     inputs = known.normalise(pictures)
     layers = looking(network, inputs)
     with torch.no_grad():
         lifted = lifted_feature(network, inputs)
-    return described(saved, digits, STEPS, _EVERY) | {
+    return described(saved, list(DIGITS), STEPS, _EVERY) | {
         "live": True,
         "kind": _kind(network),
         "channels": telling_channels(lifted),

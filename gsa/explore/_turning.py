@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gsa.explore._looking import attended, looking
 from gsa.explore._packed import packed
-from gsa.explore._strokes import drawn
+from gsa.explore._strokes import DIGITS, drawn
 from gsa.groups import group
 from gsa.models import Network
 from gsa.nn import SelfAttention
@@ -23,7 +23,7 @@ _MARGIN = 2
 _CHANNELS = 2  # of the lifted feature
 
 
-def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] = ("2", "3", "7")) -> dict[str, Any]:
+def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] = tuple(DIGITS)) -> dict[str, Any]:
     """Pictures in every state, the lifted feature, attention, class probabilities, and the change of the logits.
 
         error(state) = ‖F(L x) − F(x)‖ / ‖F(x)‖
