@@ -1,11 +1,11 @@
 """The plain values of a configuration, nested or under dotted keys such as trainer.max_epochs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-__all__ = ["every_key", "flat", "is_below", "values_of"]
+__all__ = ["flat", "is_below", "nested", "values_of"]
 
 
 def values_of(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
@@ -14,22 +14,17 @@ def values_of(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
     return values
 
 
-def flat(node: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested values under dotted keys."""
-    if not isinstance(node, dict) or not node:
-        return {prefix: node}
-    parts = (flat(value, f"{prefix}.{key}" if prefix else str(key)) for key, value in node.items())
-    return {name: value for part in parts for name, value in part.items()}
-
-
-def every_key(node: dict[str, Any], prefix: str = "") -> list[str]:
-    """Dotted keys of nested values, of groups and of what is in them."""
-    keys = []
+def nested(node: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every dotted key, and what stands there; a group comes before what is in it."""
     for key, value in node.items():
-        keys.append(prefix + key)
+        yield f"{prefix}{key}", value
         if isinstance(value, dict):
-            keys += every_key(value, f"{prefix}{key}.")
-    return keys
+            yield from nested(value, f"{prefix}{key}.")
+
+
+def flat(node: dict[str, Any]) -> dict[str, Any]:
+    """Values under dotted keys, without the groups that hold some."""
+    return {key: value for key, value in nested(node) if not (isinstance(value, dict) and value)}
 
 
 def is_below(key: str, parts: Sequence[str]) -> bool:

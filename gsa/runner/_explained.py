@@ -17,7 +17,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from gsa._extras import not_installed
 from gsa._nearest import nearest
-from gsa.runner._dotted import every_key, flat, values_of
+from gsa.runner._dotted import flat, nested, values_of
 from gsa.runner._quoted import quoted, word
 from gsa.runner._signatures import signature
 
@@ -36,7 +36,7 @@ def explained(error: Exception) -> str:
         config = _without(key)
         if _takes(config, key):
             return f"{key} is not in the configuration yet, but may be: write +{key}=…"
-        legal = every_key(config)
+        legal = [known for known, _ in nested(config)]
         swept = "; in a sweep over what brings this key, choose its group as well, such as data=rotmnist"
         more = swept if {"-m", "--multirun"} & set(sys.argv) else ""
         return f"unknown key {key!r}{nearest(key, legal)}; all keys: python train.py --cfg job{more}"
