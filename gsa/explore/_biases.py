@@ -1,7 +1,6 @@
 """Biases of growing size in front of a softmax and of norms: which of them do something."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -57,10 +56,7 @@ def _attended(attention: nn.MultiheadAttention, tokens: Tensor, part: int, size:
         return attention(tokens, tokens, tokens, need_weights=False)[0][0]
 
 
-def _before_norm(
-    name: str, does: str, norm: Callable[[Tensor], Tensor], rows: Tensor, direction: Tensor
-) -> dict[str, Any]:
-    assert isinstance(norm, nn.Module)
+def _before_norm(name: str, does: str, norm: nn.Module, rows: Tensor, direction: Tensor) -> dict[str, Any]:
     with torch.no_grad():
         outputs = torch.stack([copy.deepcopy(norm)(rows + size * direction) for size in _SIZES])
     errors = [bias_before_norm(norm, rows, size * direction) for size in _SIZES]
