@@ -12,7 +12,7 @@ from gsa import cli
 @pytest.mark.parametrize("said", [["digits_gsa"], ["--checkpoint", "digits_gsa"]])
 def test_what_is_exported_is_said_in_either_way(tmp_path, said):
     assert cli.main(["export", *said, "--to", str(tmp_path)]) == 0
-    assert gsa.load(tmp_path).num_classes == 10
+    assert gsa.load(tmp_path).num_classes == 10 and cli.main(["check", str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize("said", [[], ["digits_gsa", "--checkpoint", "digits_gsa"]])

@@ -1,6 +1,5 @@
 """Trained networks are read back from runs, checkpoints and exports, and used from the command line."""
 
-import json
 import shutil
 
 import pytest
@@ -210,12 +209,6 @@ def test_an_export_keeps_no_program_of_another_network(run, tmp_path):
     files = export(read(run[0]), tmp_path)
     assert not (tmp_path / "model.pt2").exists()
     assert len({file.stat().st_mode for file in files}) == 1  # whoever may read one may read the other
-
-
-def test_the_command_exports(run, tmp_path, capsys):
-    assert cli.main(["export", "--checkpoint", str(run[0]), "--to", str(tmp_path)]) == 0
-    assert json.loads((tmp_path / "config.json").read_text())["model"]["name"] == "digits_r4_sa"
-    assert cli.main(["check", "--checkpoint", str(tmp_path)]) == 0
 
 
 def test_a_run_that_was_exported_into_its_own_folder_is_still_a_run(run, tmp_path):
