@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 
 import gsa
 from gsa import runner
+from gsa.saved import write_checkpoint
 from tests.ops.cases import CASES, tensors
 from tests.test_commands import refusal
 
@@ -197,7 +198,7 @@ def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictu
             pictures = next(int(o.split("=")[1]) for o in run.overrides if o.startswith("data.train_pictures"))
             write_report(run.folder, test_accuracy=pictures / 100, split={"train": pictures, "val": 2, "test": 1})
             (run.folder / "checkpoints").mkdir()
-            torch.save({"global_step": 1000}, run.folder / "checkpoints" / "last.ckpt")
+            write_checkpoint({"global_step": 1000}, run.folder / "checkpoints" / "last.ckpt")
         return []
 
     monkeypatch.setattr(few_pictures, "finish", finish)

@@ -1,18 +1,46 @@
 """Processes that read pictures for a run, and end with it."""
 
+import copy
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.context import ForkProcess, ForkServerProcess, SpawnProcess
 from typing import Any
 
 from torch.utils.data import DataLoader
 
 __all__ = ["leave_signals_to_the_run", "sheltered"]
 
-_WAYS = ("fork", "forkserver", "spawn")  # of Python itself
+_TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class _Deaf:
+    """A process that hears no signal until it has said what to do with it; what forks such processes, neither."""
+
+    def start(self) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD)
+        try:
+            super().start()  # type: ignore[misc]  # of a process
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Fork(_Deaf, ForkProcess):
+    pass
+
+
+class _Forkserver(_Deaf, ForkServerProcess):
+    pass
+
+
+class _Spawn(_Deaf, SpawnProcess):
+    pass
+
+
+_WAYS = {"fork": _Fork, "forkserver": _Forkserver, "spawn": _Spawn}  # of Python itself; joblib adds its own
 
 
 def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None = None) -> None:
@@ -24,12 +52,16 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
         worker: its number, as a `DataLoader` gives it to its `worker_init_fn`.
         then: what is done in it, too.
     """
-    for number in (signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
+    for number in _TOLD:
+        if number != signal.SIGTERM:
+            signal.signal(number, signal.SIG_IGN)
     run = multiprocessing.parent_process()
+    heard = set(_TOLD)
     if run is not None and hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         threading.Thread(target=_end_with, args=(run.pid,), daemon=True).start()
+        heard.remove(signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
     if then is not None:
         then(worker)
 
@@ -42,6 +74,10 @@ def sheltered(loader: Any) -> Any:
     if isinstance(loader, DataLoader) and loader.num_workers:
         if multiprocessing.get_start_method() not in _WAYS:
             multiprocessing.set_start_method(None, force=True)
+        context = loader.multiprocessing_context or multiprocessing.get_context()
+        if (way := context.get_start_method()) in _WAYS:
+            loader.multiprocessing_context = context = copy.copy(context)
+            context.Process = _WAYS[way]  # type: ignore[misc]  # of this one alone
         then = loader.worker_init_fn
         if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
             loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)
