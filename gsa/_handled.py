@@ -1,11 +1,12 @@
-"""Signals that are handled otherwise for a while."""
+"""Signals that are handled otherwise for a while, or until somebody else handles them."""
 
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["handled"]
+__all__ = ["end", "end_as_init", "handled"]
 
 
 @contextmanager
@@ -20,3 +21,14 @@ def handled(numbers: Iterable[int], handler: Callable[[int, Any], Any] | signal.
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+
+
+def end(number: int, frame: Any = None) -> None:
+    """Handle a signal as the system does; in the first process of a container, too, where it does nothing by itself."""
+    os._exit(128 + number)
+
+
+def end_as_init() -> None:
+    """Have SIGTERM end the first process of a container, until a run or a server listens to it."""
+    if os.getpid() == 1 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)

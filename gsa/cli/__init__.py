@@ -23,7 +23,7 @@ from typing import Any
 
 import gsa
 from gsa._extras import not_installed
-from gsa._handled import handled
+from gsa._handled import end_as_init, handled
 from gsa._nearest import nearest
 
 __all__ = ["main", "stop_telling"]
@@ -45,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     what it cannot do; 130 when it is stopped by Ctrl-C."""
     if isinstance(sys.stdout, TextIOWrapper):  # names of files are of any alphabet, terminals are not
         sys.stdout.reconfigure(errors="backslashreplace")
+    end_as_init()
     try:
         try:
             options = _parser().parse_args(arguments)

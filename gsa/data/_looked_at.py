@@ -41,7 +41,7 @@ class Seen:
 def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[str, Seen]:
     """Read every file, several at a time, with a progress bar: path → what it holds."""
     console = Console(stderr=True)
-    with ThreadPoolExecutor() as threads:  # decoders let other threads work
+    with ThreadPoolExecutor(_cores()) as threads:  # decoders let other threads work
         found = track(
             threads.map(lambda path: _seen(path, size, white), paths),
             "looking at all pictures",
@@ -76,6 +76,11 @@ def warn_of_dark_files(seen: Iterable[Seen], white: int | None) -> None:
             f"{used} only, so that pictures come out dark and coarse: data.white={enough} makes {enough} white",
             stacklevel=2,
         )
+
+
+def _cores() -> int | None:
+    """Those that this process may use: a container or a job has fewer than the machine."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _seen(path: str, size: int, white: int | None) -> Seen:

@@ -4,10 +4,12 @@ import copy
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.context import ForkProcess, ForkServerProcess, SpawnProcess
+from multiprocessing.queues import Queue
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -55,6 +57,7 @@ def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None =
     for number in _TOLD:
         if number != signal.SIGTERM:
             signal.signal(number, signal.SIG_IGN)
+    Queue._on_queue_feeder_error = staticmethod(_end_of)  # type: ignore[attr-defined]
     run = multiprocessing.parent_process()
     heard = set(_TOLD)
     if run is not None and hasattr(signal, "sigwaitinfo"):  # which knows who has sent a signal; not on macOS
@@ -82,6 +85,18 @@ def sheltered(loader: Any) -> Any:
         if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
             loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)
     return loader
+
+
+def _end_of(error: Exception, batch: Any) -> None:
+    """A batch that cannot be handed over is one that the run would wait for without end."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    print(
+        f"a process that reads pictures cannot hand them over ({reason}): more room in /dev/shm, as by docker run "
+        "--shm-size=8g, a short TMPDIR that can be written, or data.num_workers=0",
+        file=sys.stderr,
+        flush=True,
+    )
+    os._exit(1)
 
 
 def _end_with(run: int | None) -> None:

@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import traceback
 from contextlib import nullcontext, suppress
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from gsa._handled import end_as_init
 from gsa.files import one_line
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
+from gsa.runner._ending import Failed, is_of_the_surroundings, queue_again_if_told, way_on, written_down
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
@@ -33,7 +37,6 @@ from gsa.runner._libraries import settle
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
-from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 from gsa.runner._sweep_signals import let_jobs_save
 from gsa.runner._wandb_reach import wandb_is_out_of_reach
@@ -58,6 +61,10 @@ def register() -> None:
 def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here instead of being printed by Hydra
+    if isinstance(sys.stdout, TextIOWrapper):  # names of classes are of any alphabet, terminals are not
+        sys.stdout.reconfigure(errors="backslashreplace")
+    end_as_init()
+    _refuse_without_place()
     settle()
     let_hydra_parse()
     load_dotenv(".env")
@@ -72,7 +79,7 @@ def main() -> None:
         _refuse(explained(error))
     except ConfigError as error:
         _refuse(str(error))
-    except _Failed as failed:
+    except Failed as failed:
         print(f"the run has failed: {failed}", file=sys.stderr)
         raise SystemExit(1) from None
     except ValueError as error:
@@ -93,6 +100,14 @@ def main() -> None:
         _tell_of_sweep()
 
 
+def _refuse_without_place() -> None:
+    """Libraries cannot be imported where no temporary file can be written."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError as error:
+        _refuse(f"{error.strerror}: set TMPDIR to one that can be written")
+
+
 def options_last(words: list[str]) -> list[str]:
     """Words of a command, of which Hydra takes key=value and ~key in one place only, with those in front."""
 
@@ -101,10 +116,6 @@ def options_last(words: list[str]) -> list[str]:
         return word[:1] == "-" or not ("=" in word or word[:1] == "~") or before in _WITH_PATH
 
     return [words[place] for place in sorted(range(len(words)), key=is_option)]
-
-
-class _Failed(Exception):
-    """What ended a run, in words; not a mistake of the program."""
 
 
 class RefuseBadConfig(Callback):
@@ -131,7 +142,7 @@ class RefuseBadConfig(Callback):
                 if finished_report(config) is None:
                     _built[str(self.folder)] = build(config)
             refuse_unwritable_folder(self.folder)
-        except ConfigError as error:
+        except (ConfigError, OSError) as error:
             _refuse(str(error))
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
@@ -139,7 +150,7 @@ class RefuseBadConfig(Callback):
             refuse_unwritable_folder(Path(config.hydra.sweep.dir))
             refuse_bad_sweep(config)
             folder = Path(config.hydra.sweep.dir)
-            let_jobs_save(folder, partial(_queue_again, ckpt_path=config.ckpt_path))
+            let_jobs_save(folder, partial(queue_again_if_told, ckpt_path=config.ckpt_path))
             _sweeps.append(folder)
         except ConfigError as error:
             _refuse(str(error))
@@ -148,7 +159,7 @@ class RefuseBadConfig(Callback):
         """Of the failures in a sweep, Hydra tells the first alone, after all jobs; refusals have been logged."""
         error, is_sweep = job_return._return_value, config.hydra.mode is RunMode.MULTIRUN
         if is_sweep and job_return.status is JobStatus.FAILED and type(error) is not ConfigError:
-            kind = "" if isinstance(error, _Failed | Busy) else f"{type(error).__name__}: "
+            kind = "" if isinstance(error, Failed | Busy) else f"{type(error).__name__}: "
             print(f"this job has failed: {kind}{one_line(error)}", file=sys.stderr)
 
     def on_run_end(  # type: ignore[override]  # Hydra gives it by name
@@ -177,11 +188,9 @@ def _comes_from(package: str, error: BaseException) -> bool:
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
-    from gsa.data import BadBatch
-    from gsa.runner._processes import RankFailed
     from gsa.runner._ranks import is_first_rank
     from gsa.runner._run import train
-    from gsa.training import NotFinite, Stopped
+    from gsa.training import Stopped
 
     try:
         metrics, _ = train(config, _built.pop(str(config.output_dir), None))
@@ -195,47 +204,20 @@ def _main(config: DictConfig) -> float | None:
             logging.getLogger(__name__).error("configuration refused: %s", error)
         raise
     except Stopped as stopped:
-        goes_on = f"; the same command goes on{_way_on(stopped.checkpoint, config)}" if stopped.checkpoint else ""
+        goes_on = f"; the same command goes on{way_on(stopped.checkpoint, config)}" if stopped.checkpoint else ""
         if is_first_rank():
             print(f"{stopped}{goes_on}", file=sys.stderr)
             if multiprocessing.parent_process() is None:  # not a job of a sweep that another process leads
-                _queue_again(stopped.code - 128, config.ckpt_path)
+                queue_again_if_told(stopped.code - 128, config.ckpt_path)
         if "SUBMITIT_EXECUTOR" in os.environ:  # which tells the leader of a sweep of exceptions alone
-            raise _Failed(f"{stopped}{goes_on}") from stopped
+            raise Failed(f"{stopped}{goes_on}") from stopped
         raise
-    except (
-        OSError,
-        MemoryError,
-        ModuleNotFoundError,
-        BadBatch,
-        NotFinite,
-        RankFailed,
-    ) as error:  # not of the program: one line
-        raise _Failed(f"{_told(error)}{_logged()}") from error
-    except Exception:
-        _logged()
+    except Exception as error:
+        told = written_down(error)
+        if is_of_the_surroundings(error):
+            raise Failed(told) from error
         raise
     return metrics.get(config.objective)
-
-
-def _way_on(last: Path, config: DictConfig) -> str:
-    """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file."""
-    of_hydra = HydraConfig.get()
-    is_sweep = of_hydra.mode is RunMode.MULTIRUN
-    key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
-    has_folder = any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra) or "SLURM_JOB_ID" in os.environ
-    if config.ckpt_path == "auto" and has_folder:
-        return ""
-    added = f"{override(key, Path(of_hydra.sweep.dir))} ckpt_path=auto" if is_sweep else override("ckpt_path", last)
-    return f" with  {added}"
-
-
-def _queue_again(number: int, ckpt_path: str | None) -> None:
-    """A job of SLURM that SIGUSR1 has told that its time is up, where it goes on by itself."""
-    if number == signal.SIGUSR1 and ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
-        from gsa.runner._slurm import queue_again
-
-        print(queue_again(), file=sys.stderr)
 
 
 def _tell_of_sweep() -> None:
@@ -249,22 +231,6 @@ def _tell_of_sweep() -> None:
                 print(sweep_table(folder))
         except OSError as error:
             print(f"the table of this sweep cannot be written: {error}", file=sys.stderr)
-
-
-def _logged() -> str:
-    """Write the whole of an error into the log of the run, not onto the screen, and say where it is."""
-    record = logging.LogRecord(__name__, logging.ERROR, __file__, 0, "this run has failed", None, sys.exc_info())
-    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
-    for handler in files:
-        with suppress(OSError), open(handler.baseFilename, "a") as log:  # unless the disk is full
-            log.write(f"{handler.format(record)}\n")
-    return "".join(f"\nthe log has the rest: {handler.baseFilename}" for handler in files)
-
-
-def _told(error: Exception) -> str:
-    """What an error says; of one in a worker that loads data, without the traceback that torch makes part of it."""
-    _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
-    return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)
 
 
 def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:

@@ -34,7 +34,7 @@ def held(folder: Path) -> Iterator[None]:
     if folder in _held or not folder.is_dir() or not os.access(folder, os.W_OK):
         yield
         return
-    with (folder / ".lock").open("a+") as file:
+    with _opened(folder / ".lock") as file:
         _lock(file, folder)
         for place in (folder, folder / "checkpoints"):
             remove_leftovers(place)
@@ -55,6 +55,16 @@ def refuse_unwritable_folder(folder: Path) -> None:
         standing = next(part for part in (place, *place.parents) if part.exists())
         if not (standing.is_dir() and os.access(standing, os.W_OK | os.X_OK)):
             raise ConfigError(f"output_dir must be a folder that can be written, but {standing} is not")
+
+
+def _opened(lock: Path) -> IO:
+    try:
+        return lock.open("a+")
+    except PermissionError:
+        raise ConfigError(
+            f"the run in {lock.parent} is of another user ({lock.stat().st_uid}), and this one ({os.geteuid()}) cannot "
+            "write what is in it: go on as that user, or make all of it writable (umask 002 before it begins)"
+        ) from None
 
 
 def _lock(file: IO, folder: Path) -> None:

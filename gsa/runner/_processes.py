@@ -27,6 +27,7 @@ from torch.distributed import TCPStore
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, RunProcsResult, start_processes
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
+from gsa.runner._libraries import granted_cores
 from gsa.runner._quiet import at_levels
 from gsa.training import SaveOnSignal, Stopped
 
@@ -74,9 +75,9 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
 
 
 def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
-    command = ("-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid()))
+    command = ("-P", "-m", "gsa.runner.rank", str(folder / "config.yaml"), str(os.getpid()))
     wished = os.environ.get("OMP_NUM_THREADS")
-    is_for_all = not wished or wished == os.environ.get("SLURM_CPUS_PER_TASK")
+    is_for_all = not wished or wished == granted_cores()
     same = {
         "OMP_NUM_THREADS": str(max(torch.get_num_threads() // world, 1)) if is_for_all else wished,
         "WORLD_SIZE": str(world),

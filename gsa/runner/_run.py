@@ -174,7 +174,7 @@ def _write_config(run: Run) -> None:
 
 def _announce(run: Run) -> None:
     """What is about to be trained, and on what, in the loggers, in network.txt, parts.csv, and on the screen."""
-    (run.folder / "network.txt").write_text(f"{run.network}\n")
+    (run.folder / "network.txt").write_text(f"{run.network}\n", encoding="utf-8")
     write_parts(run, run.folder)
     for logger in run.trainer.loggers:
         logger.log_hyperparams(flat(values_of(run.config)))
@@ -261,7 +261,7 @@ def _report(run: Run, metrics: dict, before: dict, findings: Findings | None) ->
         draw_gallery(run.folder, report, run, findings)
     wants_artifacts = any(node.get("log_model") for node in (run.config.logger or {}).values())
     show_on_wandb(run.trainer, report, run.folder, wants_artifacts)
-    (run.folder / "report.txt").write_text(summary(report) + "\n")
+    (run.folder / "report.txt").write_text(summary(report) + "\n", encoding="utf-8")
     write_report(report, run.folder)  # the last, because it says that the run is finished
     print(f"\n{summary(report)}\nreport       {run.folder}")
     return report

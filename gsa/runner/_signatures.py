@@ -1,6 +1,7 @@
 """What targets take, told without importing them, which takes seconds."""
 
 import inspect
+import logging
 import re
 import sys
 import types
@@ -14,6 +15,7 @@ from typing import Any
 from hydra.utils import get_object
 
 from gsa._kept import kept
+from gsa.runner._quiet import at_levels
 
 __all__ = ["Signature", "signature"]
 
@@ -73,7 +75,7 @@ def _of_configs() -> dict[str, Any]:
             if entry.is_dir():
                 folders.append(entry)
             elif entry.name.endswith(".yaml"):
-                for target in re.findall(r"_target_: *([\w.]+)", entry.read_text()):
+                for target in re.findall(r"_target_: *([\w.]+)", entry.read_text(encoding="utf-8")):
                     try:
                         found[target] = asdict(_looked_up(target))
                     except Exception:  # said where the target is asked for
@@ -82,7 +84,8 @@ def _of_configs() -> dict[str, Any]:
 
 
 def _looked_up(target: str) -> Signature:
-    parameters = inspect.signature(get_object(target)).parameters
+    with at_levels({"hydra.utils": logging.CRITICAL}):  # the error says it
+        parameters = inspect.signature(get_object(target)).parameters
     named = {name: _parameter(p.annotation) for name, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
     return Signature(named, open=any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
 

@@ -4,6 +4,7 @@ import fcntl
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from gsa._handled import end
 
 __all__ = ["let_jobs_save"]
 
@@ -28,8 +31,8 @@ def let_jobs_save(folder: Path, then: Callable[[int], object]) -> None:
 
     def wait(number: int, frame: Any) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        for other in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(other, end)
         jobs = {job.pid for job in multiprocessing.active_children() if job.pid is not None}
         saving = _held_by(jobs, folder)
         if saving:
@@ -55,12 +58,8 @@ def _send(number: int, processes: set[int]) -> None:
 
 def _held_by(processes: set[int], folder: Path) -> list[Path]:
     """The locks of the runs in a folder that these are at work on."""
-    return [lock for lock in folder.rglob(".lock") if _holder(lock) in processes and _is_held(lock)]
-
-
-def _holder(lock: Path) -> int | None:
-    word = lock.read_text().partition(" ")[0]
-    return int(word) if word.isdecimal() else None
+    holders = {f"{process} on {socket.gethostname()}" for process in processes}
+    return [lock for lock in folder.rglob(".lock") if lock.read_text() in holders and _is_held(lock)]
 
 
 def _is_held(lock: Path) -> bool:
@@ -69,4 +68,6 @@ def _is_held(lock: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
+        except OSError:  # a file system without locks, of which a run warns
+            return False
     return False

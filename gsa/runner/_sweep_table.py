@@ -62,7 +62,7 @@ def _read(overrides: Path) -> _Job:
     folder = overrides.parent.parent
     words, report = None, {}
     with suppress(OSError, ValueError, yaml.YAMLError):  # damaged
-        words = yaml.safe_load(overrides.read_text())
+        words = yaml.safe_load(overrides.read_text(encoding="utf-8"))
     with suppress(OSError, ValueError):  # not finished, or damaged
         report = read_report(folder) if is_of_its_words(folder) else {}
     return _Job(folder, tuple(map(str, words)) if isinstance(words, list) else (), report)

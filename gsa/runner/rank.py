@@ -23,8 +23,9 @@ def main(config: str, parent: int) -> None:
     """Take part in the run of a configuration; end when the process that started this one does."""
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # which the process that started this one answers
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    sys.path.append(os.getcwd())  # as in the process that started this one
     if (rank := os.environ["RANK"]) != "0":
-        with Path(config).with_name(f"rank_{rank}.log").open("w") as log:
+        with Path(config).with_name(f"rank_{rank}.log").open("w", encoding="utf-8") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
     with suppress(Stopped):  # code 0: for any other, the processes that are still saving would be ended
@@ -43,6 +44,6 @@ if __name__ == "__main__":
     except Exception:  # which the process that started this one tells in a line
         if os.environ["RANK"] != "0":
             raise
-        with Path(sys.argv[1]).with_name("train.log").open("a") as log:
+        with Path(sys.argv[1]).with_name("train.log").open("a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
         sys.exit(1)

@@ -90,6 +90,26 @@ def test_a_worker_that_is_told_to_end_as_it_starts_goes_on(monkeypatch):
         read(None, lambda loader: loader, multiprocessing_context="spawn")
 
 
+class Held(Dataset):
+    """Batches that no other process can be given, as where shared memory is full."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return lambda: None
+
+
+def test_a_batch_that_cannot_be_handed_over_is_not_waited_for(capfd):
+    """Planted: PyTorch does, without end."""
+    alone = {"num_workers": 1, "collate_fn": list}
+    with pytest.raises(RuntimeError, match="DataLoader worker .* exited unexpectedly"):
+        list(sheltered(DataLoader(Held(), **alone)))
+    assert "cannot hand them over (" in (told := capfd.readouterr().err) and "--shm-size=8g" in told
+    with pytest.raises(RuntimeError, match="timed out after 2"):
+        list(DataLoader(Held(), timeout=2, **alone))
+
+
 def wait(ready):
     leave_signals_to_the_run(0)
     ready.set()

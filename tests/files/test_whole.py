@@ -2,6 +2,8 @@
 
 import errno
 import os
+import stat
+from contextlib import nullcontext
 
 import pytest
 
@@ -19,6 +21,23 @@ def test_what_stood_there_stays_until_the_new_is_whole(tmp_path, monkeypatch):
     assert file.read_bytes() == b"first" and os.listdir(tmp_path) == ["x.html"]
     write_whole(file, b"second")
     assert file.read_bytes() == b"second"
+
+
+def test_file_systems_that_cannot_sync_a_folder_are_written_to(tmp_path, monkeypatch):
+    """Planted: a folder that is not synced because the disk fails."""
+    sync = os.fsync
+    for number in (errno.EINVAL, errno.EIO):
+        with monkeypatch.context() as patch:
+
+            def of_files_alone(handle, number=number):
+                if stat.S_ISDIR(os.fstat(handle).st_mode):
+                    raise OSError(number, "not here")
+                sync(handle)
+
+            patch.setattr(os, "fsync", of_files_alone)
+            with pytest.raises(OSError) if number == errno.EIO else nullcontext():
+                write_whole(tmp_path / "x.html", b"new")
+        assert (tmp_path / "x.html").read_bytes() == b"new"
 
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path):

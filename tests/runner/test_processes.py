@@ -49,7 +49,10 @@ def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wishe
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(_processes, "start_processes", lambda *given: started.append(given) or Is(close=print))
     _processes._start(tmp_path, 2, 1234, str(tmp_path))
-    ((_, _, _, environments, _),) = started
+    ((_, _, commands, environments, _),) = started
+    assert all(
+        command[:2] == ("-P", "-m") for command in commands.values()
+    )  # no file of this folder is imported in its place
     assert [environments[rank]["OMP_NUM_THREADS"] for rank in range(2)] == [each, each]
 
 

@@ -13,7 +13,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import OmegaConf
 
-from gsa.runner import _entry, _slurm
+from gsa.runner import _ending, _entry, _slurm
 from gsa.runner._begun import begun
 from gsa.runner._build import build
 from gsa.runner._ranks import is_first_rank, know_rank
@@ -118,25 +118,25 @@ def test_so_has_one_whose_processes_torchrun_has_started(step, monkeypatch, agen
 def test_the_way_on_names_a_folder_that_the_same_words_do_not_find(configure, monkeypatch, tmp_path):
     last, words = tmp_path / "last.ckpt", []
     found = SimpleNamespace(mode=RunMode.RUN, sweep=SimpleNamespace(dir="s"), overrides=SimpleNamespace(hydra=words))
-    monkeypatch.setattr(_entry.HydraConfig, "get", lambda: found)
+    monkeypatch.setattr(_ending.HydraConfig, "get", lambda: found)
     for ckpt_path, named in (("auto", True), ("null", True)):
-        assert ("ckpt_path=" in _entry._way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
+        assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
     words.append("hydra.run.dir=here")
     for ckpt_path, named in (("auto", False), ("null", True)):
-        assert ("ckpt_path=" in _entry._way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
+        assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
     words.clear()
     monkeypatch.setenv("SLURM_JOB_ID", "77")
-    assert _entry._way_on(last, configure("ckpt_path=auto")) == ""
+    assert _ending.way_on(last, configure("ckpt_path=auto")) == ""
     found.mode = RunMode.MULTIRUN
-    assert _entry._way_on(last, configure("ckpt_path=null")) == " with  hydra.sweep.dir=s ckpt_path=auto"
+    assert _ending.way_on(last, configure("ckpt_path=null")) == " with  hydra.sweep.dir=s ckpt_path=auto"
 
 
 def test_a_job_is_queued_again_by_who_goes_on_by_itself(step, monkeypatch, capsys):
     monkeypatch.setattr(_slurm, "queue_again", lambda: "queued")
     for number, ckpt_path in ((signal.SIGUSR1, None), (signal.SIGTERM, "auto")):
-        _entry._queue_again(number, ckpt_path)
+        _ending.queue_again_if_told(number, ckpt_path)
         assert not capsys.readouterr().err
-    _entry._queue_again(signal.SIGUSR1, "auto")
+    _ending.queue_again_if_told(signal.SIGUSR1, "auto")
     assert capsys.readouterr().err == "queued\n"
 
 
@@ -174,8 +174,8 @@ def test_a_job_of_submitit_that_was_stopped_has_failed(configure, tmp_path, monk
         raise Stopped(signal.SIGUSR2, tmp_path / "last.ckpt")
 
     monkeypatch.setattr("gsa.runner._run.train", stopped)
-    monkeypatch.setattr(_entry, "_way_on", lambda last, config: "")
-    for name, kind in ((None, Stopped), ("SUBMITIT_EXECUTOR", _entry._Failed)):
+    monkeypatch.setattr(_entry, "way_on", lambda last, config: "")
+    for name, kind in ((None, Stopped), ("SUBMITIT_EXECUTOR", _ending.Failed)):
         if name:
             monkeypatch.setenv(name, "slurm")
         with pytest.raises(kind, match="stopped by SIGUSR2 and saved in .*last.ckpt"):

@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib.util import find_spec
@@ -39,9 +40,17 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
         if capability < _CAPABILITY:
             needed, there = (".".join(map(str, version)) for version in (_CAPABILITY, capability))
             return f"it needs compute capability {needed} or more, but this device has {there}"
+        if not _has_compiler():
+            return "it needs a C compiler, gcc or clang, or the environment variable CC, which names one"
     if dtype not in _DTYPES:
         return f"it knows float32, bfloat16, float16 and float64, not {dtype}"
     return None
+
+
+@cache
+def _has_compiler() -> bool:
+    """Of what launches a kernel, which images of containers often leave out."""
+    return any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang")))
 
 
 def forward(call: Call) -> Tensor:

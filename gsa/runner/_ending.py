@@ -1,0 +1,67 @@
+"""What is said when a run ends early: why, where its log has the rest, and how it goes on."""
+
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from gsa.runner._quoted import override
+
+__all__ = ["Failed", "is_of_the_surroundings", "queue_again_if_told", "way_on", "written_down"]
+
+
+class Failed(Exception):
+    """What ended a run, in words; not a mistake of the program."""
+
+
+def is_of_the_surroundings(error: Exception) -> bool:
+    """Whether an error is none of the program, and a line says enough of it."""
+    from gsa.data import BadBatch
+    from gsa.runner._processes import RankFailed
+    from gsa.training import NotFinite
+
+    outside = (OSError, MemoryError, ModuleNotFoundError, BadBatch, NotFinite, RankFailed)
+    is_lost_worker = isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker")
+    return isinstance(error, outside) or is_lost_worker
+
+
+def written_down(error: Exception) -> str:
+    """What an error says, and which log has the rest, into which it is written here, and not onto the screen."""
+    record = logging.LogRecord(__name__, logging.ERROR, __file__, 0, "this run has failed", None, sys.exc_info())
+    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
+    for handler in files:
+        with suppress(OSError), open(handler.baseFilename, "a", encoding="utf-8") as log:  # unless the disk is full
+            log.write(f"{handler.format(record)}\n")
+    return _told(error) + "".join(f"\nthe log has the rest: {handler.baseFilename}" for handler in files)
+
+
+def way_on(last: Path, config: DictConfig) -> str:
+    """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file."""
+    of_hydra = HydraConfig.get()
+    is_sweep = of_hydra.mode is RunMode.MULTIRUN
+    key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
+    has_folder = any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra) or "SLURM_JOB_ID" in os.environ
+    if config.ckpt_path == "auto" and has_folder:
+        return ""
+    added = f"{override(key, Path(of_hydra.sweep.dir))} ckpt_path=auto" if is_sweep else override("ckpt_path", last)
+    return f" with  {added}"
+
+
+def queue_again_if_told(number: int, ckpt_path: str | None) -> None:
+    """A job of SLURM that SIGUSR1 has told that its time is up, where it goes on by itself."""
+    if number == signal.SIGUSR1 and ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
+        from gsa.runner._slurm import queue_again
+
+        print(queue_again(), file=sys.stderr)
+
+
+def _told(error: Exception) -> str:
+    """Of an error in a worker that loads data, without the traceback that torch makes part of it."""
+    _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
+    return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)

@@ -1,0 +1,72 @@
+"""Where a run is the first process of a container, or of another user, or has less than the machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from gsa import _handled
+from gsa.runner import _entry, _libraries
+from gsa.runner._folder import held
+from gsa.runner._schema import ConfigError
+from tests.runner.test_ranks import ROOT, SMALLEST
+
+
+def test_the_first_process_ends_by_sigterm_before_a_run_listens(monkeypatch):
+    """The kernel keeps it from the default; planted: another process, and one that handles it already."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        for number, there, found in ((2, signal.SIG_DFL, signal.SIG_DFL), (1, signal.SIG_IGN, signal.SIG_IGN),
+                                     (1, signal.SIG_DFL, _handled.end)):  # fmt: skip
+            monkeypatch.setattr(os, "getpid", lambda number=number: number)
+            signal.signal(signal.SIGTERM, there)
+            _handled.end_as_init()
+            assert signal.getsignal(signal.SIGTERM) == found
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    ended = "import signal; from gsa._handled import end; signal.signal(15, end); signal.raise_signal(15)"
+    assert subprocess.run([sys.executable, "-c", ended], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode == 143
+
+
+@pytest.mark.parametrize("content, cores", [
+    ("max 100000\n", None), ("200000 100000\n", "2"), ("30000 100000\n", "1"), ("9900000 100000\n", None), ("", None),
+])  # fmt: skip
+def test_a_container_has_as_many_threads_as_its_share(tmp_path, monkeypatch, content, cores):
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    monkeypatch.setattr(_libraries, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert _libraries.granted_cores() is None
+    (tmp_path / "cpu.max").write_text(content)
+    assert _libraries.granted_cores() == cores
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "8")
+    assert _libraries.granted_cores() == "8"
+
+
+def test_a_run_of_another_user_is_refused(tmp_path, monkeypatch):
+    (tmp_path / ".lock").touch()
+    monkeypatch.setattr(Path, "open", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    with pytest.raises(ConfigError, match=r"is of another user \(\d+\), and this one \(\d+\) cannot"), held(tmp_path):
+        pass
+
+
+def test_without_a_place_for_temporary_files_a_line_says_so(monkeypatch, capsys):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/']")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    with pytest.raises(SystemExit) as ended:
+        _entry._refuse_without_place()
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith("set TMPDIR to one that can be written\n")
+
+
+@pytest.mark.slow
+def test_a_run_needs_no_encoding_of_the_locale(tmp_path):
+    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    command = [sys.executable, str(ROOT / "train.py"), *SMALLEST, "trainer.max_epochs=1", f"hydra.run.dir={tmp_path}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "→" in (tmp_path / "network.txt").read_text(encoding="utf-8")
