@@ -46,6 +46,11 @@ __all__ = ["RefuseBadConfig", "main", "register"]
 _built: dict[str, Any] = {}  # folder → the run that was made before Hydra made the folder
 _SHOWING = ("--help", "-h", "--hydra-help", "--cfg", "-c", "--info", "-i", "--shell-completion", "-sc")
 _WITH_PATH = ("--config-dir", "-cd", "--config-path", "-cp", "--experimental-rerun")  # in which = may stand
+_SURROUNDINGS = {
+    "TMPDIR must name a folder that can be written": lambda: tempfile.gettempdir(),
+    "the current folder must be there": lambda: os.getcwd(),
+    ".env must be a file that can be read": lambda: load_dotenv(".env"),
+}
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
 
@@ -64,10 +69,13 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):  # names of classes are of any alphabet, terminals are not
         sys.stdout.reconfigure(errors="backslashreplace")
     end_as_init()
-    _refuse_without_place()
+    for what, asked in _SURROUNDINGS.items():
+        try:
+            asked()
+        except OSError as error:
+            _refuse(f"{what}, but: {error.strerror}")
     settle()
     let_hydra_parse()
-    load_dotenv(".env")
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
     sys.argv[1:] = with_network(options_last(sys.argv[1:]))
@@ -98,14 +106,6 @@ def main() -> None:
         raise SystemExit(128 + signal.SIGINT) from None
     finally:  # of a sweep that was cut short, too
         _tell_of_sweep()
-
-
-def _refuse_without_place() -> None:
-    """Libraries cannot be imported where no temporary file can be written."""
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError as error:
-        _refuse(f"{error.strerror}: set TMPDIR to one that can be written")
 
 
 def options_last(words: list[str]) -> list[str]:

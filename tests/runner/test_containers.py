@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,14 +52,17 @@ def test_a_run_of_another_user_is_refused(tmp_path, monkeypatch):
         pass
 
 
-def test_without_a_place_for_temporary_files_a_line_says_so(monkeypatch, capsys):
-    def nowhere():
-        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/']")
-
-    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+@pytest.mark.parametrize("place, said", [
+    ("tempfile.gettempdir", "TMPDIR must name a folder that can be written, but: not here"),
+    ("os.getcwd", "the current folder must be there, but: not here"),
+    ("gsa.runner._entry.load_dotenv", ".env must be a file that can be read, but: not here"),
+])  # fmt: skip
+def test_what_surrounds_a_run_is_asked_of_first(monkeypatch, capsys, place, said):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")  # put back at the end
+    monkeypatch.setattr(place, lambda *_: (_ for _ in ()).throw(OSError(1, "not here")))
     with pytest.raises(SystemExit) as ended:
-        _entry._refuse_without_place()
-    assert ended.value.code == 2 and capsys.readouterr().err.endswith("set TMPDIR to one that can be written\n")
+        _entry.main()
+    assert ended.value.code == 2 and capsys.readouterr().err == f"configuration refused: {said}\n"
 
 
 @pytest.mark.slow
