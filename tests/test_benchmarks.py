@@ -198,7 +198,7 @@ def test_sample_efficiency_is_measured_with_as_many_steps_on_more_and_more_pictu
             pictures = next(int(o.split("=")[1]) for o in run.overrides if o.startswith("data.train_pictures"))
             write_report(run.folder, test_accuracy=pictures / 100, split={"train": pictures, "val": 2, "test": 1})
             (run.folder / "checkpoints").mkdir()
-            write_checkpoint({"global_step": 1000}, run.folder / "checkpoints" / "last.ckpt")
+            write_checkpoint({"global_step": 1000, "state_dict": {}}, run.folder / "checkpoints" / "last.ckpt")
         return []
 
     monkeypatch.setattr(few_pictures, "finish", finish)
