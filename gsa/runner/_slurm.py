@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 
 from lightning.pytorch.plugins.environments import (
@@ -15,20 +14,21 @@ from lightning.pytorch.plugins.environments import (
 __all__ = ["SlurmStep", "environments", "queue_again"]
 
 
-class SlurmStep(SLURMEnvironment):
+class SlurmStep(ClusterEnvironment):
     """The processes of one srun, for a run of all of them: Lightning's own environment without its requeueing.
 
     That one takes its size from the job and not from the step, refuses --ntasks, and answers SIGUSR1 with a checkpoint
     of its own, which it then prefers to that of a run.
     """
 
-    def __init__(self) -> None:  # whose own refuses --ntasks
-        self.auto_requeue, self.requeue_signal = False, signal.SIGUSR1
+    @property
+    def creates_processes_externally(self) -> bool:
+        return True
 
     @property
     def main_address(self) -> str:
         nodes = os.environ["SLURM_STEP_NODELIST"] if int(os.environ["SLURM_STEP_NUM_NODES"]) > 1 else "127.0.0.1"
-        return os.environ.setdefault("MASTER_ADDR", self.resolve_root_node_address(nodes))
+        return os.environ.setdefault("MASTER_ADDR", SLURMEnvironment.resolve_root_node_address(nodes))
 
     @property
     def main_port(self) -> int:
@@ -43,6 +43,21 @@ class SlurmStep(SLURMEnvironment):
 
     def world_size(self) -> int:
         return int(os.environ["SLURM_STEP_NUM_TASKS"])
+
+    def set_world_size(self, size: int) -> None:
+        pass
+
+    def global_rank(self) -> int:
+        return int(os.environ["SLURM_PROCID"])
+
+    def set_global_rank(self, rank: int) -> None:
+        pass
+
+    def local_rank(self) -> int:
+        return int(os.environ["SLURM_LOCALID"])
+
+    def node_rank(self) -> int:
+        return int(os.environ["SLURM_NODEID"])
 
     def validate_settings(self, num_devices: int, num_nodes: int) -> None:
         """Refuse a trainer of another number of processes.
