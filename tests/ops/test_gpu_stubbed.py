@@ -1,6 +1,5 @@
 """Which GPUs the Triton kernels are given to, and how they are launched, told by devices that are not there."""
 
-import shutil
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ def gpu(monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
         monkeypatch.setattr(_launch, "_FOUND", True)
-        monkeypatch.setattr(_launch, "_has_compiler", lambda: True)
+        monkeypatch.setattr(_launch, "_HAS_COMPILER", True)
 
     return there
 
@@ -40,13 +39,8 @@ def test_an_old_device_is_known_before_the_first_step(gpu):
 
 def test_where_no_compiler_is_installed_others_are_chosen(gpu, monkeypatch):
     """As in slim images; Triton would fail in the first step."""
-    has_compiler = _launch._has_compiler.__wrapped__
-    monkeypatch.delenv("CC", raising=False)
-    for found, is_there in (("/usr/bin/gcc", True), (None, False)):
-        monkeypatch.setattr(shutil, "which", lambda name, found=found: found if name else None)
-        assert has_compiler() is is_there
     gpu()
-    monkeypatch.setattr(_launch, "_has_compiler", has_compiler)
+    monkeypatch.setattr(_launch, "_HAS_COMPILER", False)
     first, *_ = ops.explain(device="cuda").splitlines()
     assert first.startswith("tiled: chosen because") and "it needs a C compiler, gcc or clang" in first
 

@@ -19,6 +19,7 @@ __all__ = ["backward", "forward", "is_installed", "programs", "refusal"]
 
 _FOUND = find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+_HAS_COMPILER = any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang")))  # of what launches kernels
 _CAPABILITY = (8, 0)  # of the A100
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _FORESEEN: set[tuple] = set()  # calls whose next kernels are compiled, or about to be
@@ -40,17 +41,11 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
         if capability < _CAPABILITY:
             needed, there = (".".join(map(str, version)) for version in (_CAPABILITY, capability))
             return f"it needs compute capability {needed} or more, but this device has {there}"
-        if not _has_compiler():
+        if not _HAS_COMPILER:
             return "it needs a C compiler, gcc or clang, or the environment variable CC, which names one"
     if dtype not in _DTYPES:
         return f"it knows float32, bfloat16, float16 and float64, not {dtype}"
     return None
-
-
-@cache
-def _has_compiler() -> bool:
-    """Of what launches a kernel, which images of containers often leave out."""
-    return any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang")))
 
 
 def forward(call: Call) -> Tensor:
