@@ -28,7 +28,7 @@ def is_of_the_surroundings(error: Exception) -> bool:
 
     outside = (OSError, MemoryError, ModuleNotFoundError, BadBatch, NotFinite, RankFailed)
     is_lost_worker = isinstance(error, RuntimeError) and str(error).startswith("DataLoader worker")
-    return isinstance(error, outside) or is_lost_worker
+    return isinstance(error, outside) or is_lost_worker or _lacks_compiler(error)
 
 
 def written_down(error: Exception) -> str:
@@ -61,7 +61,13 @@ def queue_again_if_told(number: int, ckpt_path: str | None) -> None:
         print(queue_again(), file=sys.stderr)
 
 
+def _lacks_compiler(error: Exception) -> bool:
+    return str(error).startswith("InvalidCxxCompiler")  # within what torch raises of all that it cannot compile
+
+
 def _told(error: Exception) -> str:
     """Of an error in a worker that loads data, without the traceback that torch makes part of it."""
+    if _lacks_compiler(error):
+        return "compile=true needs a C++ compiler, but there is no g++: install it, or say compile=false"
     _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
     return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)

@@ -10,6 +10,7 @@ import pytest
 
 from gsa import _handled
 from gsa.runner import _entry, _libraries
+from gsa.runner._ending import is_of_the_surroundings, written_down
 from gsa.runner._folder import held
 from gsa.runner._schema import ConfigError
 from tests.runner.test_ranks import ROOT, SMALLEST
@@ -63,6 +64,18 @@ def test_what_surrounds_a_run_is_asked_of_first(monkeypatch, capsys, place, said
     with pytest.raises(SystemExit) as ended:
         _entry.main()
     assert ended.value.code == 2 and capsys.readouterr().err == f"configuration refused: {said}\n"
+
+
+def test_what_lacks_outside_of_the_program_is_told_in_a_line():
+    """Planted: an error of the program that is of the same kind."""
+    lost = RuntimeError("DataLoader worker (pid(s) 7) exited unexpectedly")
+    without = RuntimeError("InvalidCxxCompiler: No working C++ compiler found in …cpp.cxx: (None, 'g++')\n\nSet TORCH…")
+    assert is_of_the_surroundings(lost) and is_of_the_surroundings(without)
+    assert (
+        written_down(without)
+        == "compile=true needs a C++ compiler, but there is no g++: install it, or say compile=false"
+    )
+    assert not is_of_the_surroundings(RuntimeError("shapes do not fit"))
 
 
 @pytest.mark.slow
