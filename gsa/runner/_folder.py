@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -12,7 +12,7 @@ from typing import IO
 from gsa.files import remove_leftovers
 from gsa.runner._schema import ConfigError
 
-__all__ = ["Busy", "held", "refuse_unwritable_folder"]
+__all__ = ["Busy", "held", "held_by", "is_held", "refuse_unwritable_folder"]
 
 _held: dict[Path, IO] = {}  # by this process
 
@@ -43,6 +43,25 @@ def held(folder: Path) -> Iterator[None]:
             yield
         finally:
             del _held[folder]
+
+
+def held_by(processes: Iterable[int], folder: Path) -> list[Path]:
+    """The folders in a folder that other processes of this machine hold."""
+    holders = set(map(_holder, processes))
+    locks = folder.rglob(".lock")
+    return [lock.parent for lock in locks if lock.read_text() in holders and is_held(lock.parent)]
+
+
+def is_held(folder: Path) -> bool:
+    """Whether another process holds it; where the file system has no locks, nobody does."""
+    with (folder / ".lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return False
 
 
 def refuse_unwritable_folder(folder: Path) -> None:
@@ -80,8 +99,12 @@ def _lock(file: IO, folder: Path) -> None:
         warnings.warn(f"{folder} cannot be locked against a second run, {error.strerror}", stacklevel=4)
         return
     file.truncate(0)
-    file.write(f"{os.getpid()} on {socket.gethostname()}")
+    file.write(_holder(os.getpid()))
     file.flush()
+
+
+def _holder(process: int) -> str:
+    return f"{process} on {socket.gethostname()}"
 
 
 def _let_go() -> None:

@@ -1,10 +1,8 @@
 """What lets the jobs of a sweep outlive a signal to the process that leads it, where they run in others."""
 
-import fcntl
 import multiprocessing
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gsa._handled import end
+from gsa.runner._folder import held_by, is_held
 
 __all__ = ["let_jobs_save"]
 
@@ -34,12 +33,12 @@ def let_jobs_save(folder: Path, then: Callable[[int], object]) -> None:
         for other in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(other, end)
         jobs = {job.pid for job in multiprocessing.active_children() if job.pid is not None}
-        saving = _held_by(jobs, folder)
+        saving = held_by(jobs, folder)
         if saving:
             print("waiting until the jobs at work have saved; a second signal stops at once", file=sys.stderr)
         if number != signal.SIGINT:
             _send(number, jobs)
-        while any(map(_is_held, saving)):
+        while any(map(is_held, saving)):
             time.sleep(0.1)
         _send(signal.SIGKILL, jobs)  # which begin the next ones already
         then(number)
@@ -54,20 +53,3 @@ def _send(number: int, processes: set[int]) -> None:
     for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, number)
-
-
-def _held_by(processes: set[int], folder: Path) -> list[Path]:
-    """The locks of the runs in a folder that these are at work on."""
-    holders = {f"{process} on {socket.gethostname()}" for process in processes}
-    return [lock for lock in folder.rglob(".lock") if lock.read_text() in holders and _is_held(lock)]
-
-
-def _is_held(lock: Path) -> bool:
-    with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # a file system without locks, of which a run warns
-            return False
-    return False
