@@ -193,9 +193,9 @@ def test_a_table_is_written_though_nobody_reads_the_lines(tmp_path, folder):
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize(
-    "words, place, code", [(["--help"], "pipe", 0), (["list"], "pipe", 0), (["list"], "/dev/full", 2)]
-)
+@pytest.mark.parametrize("words, place, code", [
+    (["--help"], "pipe", 0), pytest.param(["list"], "pipe", 0, marks=pytest.mark.slow), (["list"], "/dev/full", 2),
+])  # fmt: skip
 def test_what_cannot_be_printed_ends_the_command_quietly(words, place, code):
     if place != "pipe" and not os.path.exists(place):
         pytest.skip("no full device")

@@ -149,8 +149,12 @@ def assert_exactly_its_own_symmetries(network, images):
             assert error > 1e-5, GRID.describe(element)
 
 
-@pytest.mark.parametrize("form", ["summed", "regular"])
-@pytest.mark.parametrize("group", ["Z2M", "R4", "R8", "R12", "R16", "R4M", "R8M"])
+@pytest.mark.parametrize("group, form", [
+    *((group, form) for group in ("Z2M", "R4", "R8", "R4M") for form in ("summed", "regular")),
+    ("R16", "regular"), ("R8M", "regular"),
+    *(pytest.param(group, "summed", marks=pytest.mark.slow) for group in ("R12", "R16", "R8M")),
+    pytest.param("R12", "regular", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_rotmnist_networks_keep_exactly_their_own_symmetries(group, form, float64):
     network = gsa.create_model("rotmnist_r4_sa", group=group, form=form)
     assert_exactly_its_own_symmetries(network, torch.rand(1, 1, 28, 28))

@@ -110,7 +110,8 @@ def test_forward_mode_takes_derivatives(trained):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script", "ignore:Dynamo does not know")
-@pytest.mark.parametrize("form", ["lifting", pytest.param("regular", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["lifting", "regular"])
 def test_torch_func_is_compiled_with_its_derivatives(form):
     lifting = form == "lifting"
     kind, poses = (gsa.nn.LiftingSelfAttention, ()) if lifting else (gsa.nn.GroupSelfAttention, (4,))
@@ -124,7 +125,7 @@ def test_torch_func_is_compiled_with_its_derivatives(form):
         return torch.func.grad(lambda x: layer(x).square().sum())(x)
 
     assert moved(x).abs().max() > 0.01
-    for function in (moved,) if lifting else (moved, graded, layer):
+    for function in (moved, graded, layer):
         torch.compiler.reset()
         torch.testing.assert_close(torch.compile(function, backend="aot_eager")(x), function(x))
     torch.compiler.reset()

@@ -12,12 +12,11 @@ from tests.ops.test_backends import largest_error, run
 
 FEW = [
     ("regular, other keys", "as wide as the window", 0.3),
-    ("lifting", "window larger than the map", 0.0),
+    ("lifting", "as wide as the window", 0.0),
 ]
 ALL = [
     *FEW,
     ("regular, other keys", "window larger than the map", 0.3),
-    ("lifting", "as wide as the window", 0.0),
     ("summed, all counts different", "window larger than the map", 0.3),
     *itertools.product(("lifting", "regular", "summed"), ("window larger than the map", "one pixel"), (0.0, 0.3)),
     ("summed, all counts different", "global along one axis", 0.0),
@@ -49,7 +48,8 @@ if __name__ == "__main__":
             error = worst(poses, map_, dropout, heads=2 if every else 1)
             print(f"{poses}, {map_}, dropout {dropout}: {error:.1e}", flush=True)
             assert error < 1e-10
-    error = worst("regular, other keys", "as wide as the window", 0.0, dtype=torch.float32)
-    assert 0 < error < 1e-5
+    if every:
+        error = worst("regular, other keys", "as wide as the window", 0.0, dtype=torch.float32)
+        assert 0 < error < 1e-5
     planted = worst("lifting", "as wide as the window", 0.3, seed=8)
     assert planted > 1e-3, "another mask must be noticed"

@@ -107,6 +107,7 @@ def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):
     assert list((tmp_path / "run").glob("wandb/offline-run-*/*.wandb"))
 
 
+@pytest.mark.slow
 def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(monkeypatch, tmp_path):
     for name in ("WANDB_MODE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)

@@ -249,7 +249,8 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
 
 @pytest.mark.parametrize("override, message", [
     ("typo=1", "unknown key 'typo' (the nearest is"),
-    ("trainer.max_time=00:00:01:00", "trainer.max_time is not in the configuration yet, but may be: write +trainer."),
+    pytest.param("trainer.max_time=00:00:01:00", "trainer.max_time is not in the configuration yet, but may be: write",
+                 marks=pytest.mark.slow),
     ("experiment=null", "Config group override must be a string or a list. Got NoneType (a group is left out by"),
     ("hydra.job.chdir=true", "hydra.job.chdir must be false, because paths of data and modules are relative to where"),
     ("output_dir=here", "output_dir is Hydra's folder on the command line: set hydra.run.dir, or hydra.sweep.dir for"),

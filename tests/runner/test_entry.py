@@ -134,6 +134,7 @@ def test_a_plugin_that_is_missing_names_our_extra(plugin, extra):
     assert "basic" in explained(MissingConfigException("not found", "hydra/launcher/basik", ["hydra/launcher/basic"]))
 
 
+@pytest.mark.slow
 def test_a_sweep_builds_one_network_a_job(tmp_path):
     done = command(tmp_path, "-m", "seed=0,1", "callbacks=quiet", "logger=none", "trainer.enable_progress_bar=false")
     assert done.returncode == 0 and done.stdout.rstrip().endswith("made 2"), done.stderr

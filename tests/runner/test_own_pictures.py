@@ -178,7 +178,7 @@ def test_a_network_is_tested_on_all_of_another_folder(small, tmp_path, recwarn, 
         objects["data"].train_dataloader()
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_picture_that_is_gone_in_training_is_told_in_a_line(tmp_path, workers):
     write_pictures(tmp_path, parts=("all",))
     fault = ("_target_=tests.runner.faults.RemovePictures", f"folder={tmp_path / 'all' / 'cat'}")

@@ -23,6 +23,7 @@ from gsa.report import read_report, write_report
 from gsa.runner import ConfigError, RefuseBadConfig, check, train
 from gsa.runner._folder import Busy
 from gsa.runner._sweep_table import sweep_table
+from tests.test_commands import refusal
 
 ROOT = Path(gsa.__file__).parent.parent
 SHORT = [
@@ -155,9 +156,10 @@ def test_optuna_searches(tmp_path):
     reports = [read_report(tmp_path / str(job)) for job in range(2)]
     assert [report["test_accuracy"] for report in reports] == [None, None]
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("to test the best: python train.py "))
-    words = shlex.split(line.removeprefix("to test the best: python "))
-    run = subprocess.run([sys.executable, *words], cwd=ROOT, env=os.environ, capture_output=True, text=True)
-    assert run.returncode == 0 and "\ntest  " in run.stdout, run.stderr
+    command = line.removeprefix("to test the best: python train.py ")
+    (checkpoint,) = (word for word in shlex.split(command) if word.startswith("ckpt_path="))
+    assert refusal(command) is None and "train=false" in command
+    assert Path(checkpoint.removeprefix("ckpt_path=")).is_file()
 
 
 def test_a_search_that_cannot_be_is_refused_or_ends_in_a_line(tmp_path):
