@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from multiprocessing.context import ForkProcess, ForkServerProcess, SpawnProcess
+from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.queues import Queue
 from typing import Any
 
@@ -20,7 +20,10 @@ _TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class _Deaf:
-    """A process that hears no signal until it has said what to do with it; what forks such processes, neither."""
+    """A process that hears no signal until it has said what to do with it, as it begins with the mask of this one.
+
+    Not by forkserver, whose processes begin with the mask of a server, which serves others, too.
+    """
 
     def start(self) -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _TOLD)
@@ -34,15 +37,12 @@ class _Fork(_Deaf, ForkProcess):
     pass
 
 
-class _Forkserver(_Deaf, ForkServerProcess):
-    pass
-
-
 class _Spawn(_Deaf, SpawnProcess):
     pass
 
 
-_WAYS = {"fork": _Fork, "forkserver": _Forkserver, "spawn": _Spawn}  # of Python itself; joblib adds its own
+_WAYS = ("fork", "forkserver", "spawn")  # of Python itself; joblib adds its own
+_DEAF = {"fork": _Fork, "spawn": _Spawn}
 
 
 def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None = None) -> None:
@@ -78,9 +78,9 @@ def sheltered(loader: Any) -> Any:
         if multiprocessing.get_start_method() not in _WAYS:
             multiprocessing.set_start_method(None, force=True)
         context = loader.multiprocessing_context or multiprocessing.get_context()
-        if (way := context.get_start_method()) in _WAYS:
+        if (way := context.get_start_method()) in _DEAF:
             loader.multiprocessing_context = context = copy.copy(context)
-            context.Process = _WAYS[way]  # type: ignore[misc]  # of this one alone
+            context.Process = _DEAF[way]  # type: ignore[misc]  # of this one alone
         then = loader.worker_init_fn
         if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
             loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)

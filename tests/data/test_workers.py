@@ -105,7 +105,7 @@ class Held(Dataset):
 
 def test_a_batch_that_cannot_be_handed_over_is_not_waited_for(capfd):
     """Planted: PyTorch does, without end."""
-    alone = {"num_workers": 1, "collate_fn": list}
+    alone = {"num_workers": 1, "collate_fn": list, "multiprocessing_context": "fork"}
     with pytest.raises(RuntimeError, match="DataLoader worker .* exited unexpectedly"):
         list(sheltered(DataLoader(Held(), **alone)))
     assert "cannot hand them over (" in (told := capfd.readouterr().err) and "--shm-size=8g" in told
