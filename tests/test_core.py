@@ -52,12 +52,14 @@ gsa.saved.export(gsa.saved.read("digits_gsa"), "there")
 from gsa import cli
 assert cli.main(["list"]) == 0 and cli.main(["check", "--checkpoint", "there"]) == 0
 assert cli.main(["predict", "a.png"]) == 2
+cli.train()
 """
 
 
 def test_layers_networks_weights_and_exports_need_the_core_alone(tmp_path):
     done = with_the_core_alone(LIBRARY, tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.endswith('gsa-train: hydra is not installed: pip install "gsa-nets[train]"\n')
     assert 'rotmnist_vit: torchvision is not installed: pip install "gsa-nets[train]"' in done.stderr
     assert 'gsa: rich is not installed: pip install "gsa-nets[train]"' in done.stderr
     assert "rotmnist_gsa" in done.stdout and "rotmnist_vit" not in done.stdout

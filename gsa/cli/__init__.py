@@ -26,7 +26,7 @@ from gsa._extras import not_installed
 from gsa._handled import end_as_init, handled
 from gsa._nearest import nearest
 
-__all__ = ["main", "stop_telling"]
+__all__ = ["main", "stop_telling", "train"]
 
 _STOPPED = 128 + signal.SIGINT  # exit code
 
@@ -68,6 +68,16 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             stop_telling()  # what is left of it would be tried again at the end
         return 2
+
+
+def train() -> None:
+    """The command gsa-train, `gsa.runner.main`, which needs more packages than this one."""
+    try:
+        from gsa import runner
+    except ModuleNotFoundError as error:
+        print(f"gsa-train: {error}", file=sys.stderr)
+        sys.exit(2)
+    runner.main()
 
 
 def stop_telling() -> None:
