@@ -1,8 +1,10 @@
 """Arguments of layers and networks out of their range are refused in the same words: the rule and what was given."""
 
+from numbers import Integral
 from typing import Any
 
 from torch import Tensor
+from torch.fx import Proxy
 
 __all__ = [
     "check_choice",
@@ -18,7 +20,7 @@ __all__ = [
 
 def is_count(value: Any, least: int = 0) -> bool:
     """Whether a value is an integer of at least `least`, and not a truth value."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def check_positive(**values: int) -> None:
@@ -80,8 +82,13 @@ def check_tensor(x: object, taker: str) -> None:
     """Refuse arrays and pictures of other libraries, by what takes them.
 
     Raises:
-        ValueError: with the class.
+        ValueError: with the class; what stands for a tensor while torch.fx traces.
     """
+    if isinstance(x, Proxy):
+        raise ValueError(
+            f"{taker} cannot be traced by torch.fx: name its class among the leaf_modules; networks give features by "
+            "gsa.create_model(…, features_only=True)"
+        )
     if not isinstance(x, Tensor):
         raise ValueError(
             f"{taker} needs a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of an array, "

@@ -1,6 +1,7 @@
 """A network as the backbone of another: its features in place of logits."""
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -42,7 +43,8 @@ class Features(nn.Module):
     def __init__(self, network: Network, out_indices: Sequence[int] | None = None) -> None:
         super().__init__()
         if out_indices is not None and not (
-            isinstance(out_indices, Sequence) and all(type(index) is int for index in out_indices)
+            isinstance(out_indices, Sequence)
+            and all(isinstance(index, Integral) and not isinstance(index, bool) for index in out_indices)
         ):
             raise ValueError(f"out_indices must be a list of integers, but got {out_indices!r}")
         self.network, self.out_indices = network, out_indices

@@ -1,7 +1,7 @@
 """What all networks share: features, then a head whose scores are pooled over pixels and poses."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -84,15 +84,24 @@ class Network(nn.Module):
         """
         _check_classes(num_classes)
         like = next(self.parameters(), torch.empty(0))
-        self.num_classes = num_classes
+        self.num_classes = int(num_classes)
         head = self.make_head(num_classes) if num_classes else nn.Identity()
         self.head = head.to(like.device, like.dtype).train(self.training)
         if self.pictures is not None:
-            self.pictures = self.pictures.with_classes(num_classes)
+            self.pictures = self.pictures.with_classes(self.num_classes)
 
     def get_classifier(self) -> nn.Module:
         """The head, by the name that timm has for it."""
         return self.head
+
+    @property
+    def pretrained_cfg(self) -> dict[str, Any]:
+        """What it was trained on, as `timm.data.resolve_model_data_config` asks; empty until it has been trained."""
+        if self.pictures is None:
+            return {}
+        side = self.pictures.image_size
+        size = (self.pictures.in_channels, side, side)
+        return {"input_size": size, "mean": self.pictures.mean, "std": self.pictures.std, "crop_pct": 1.0}
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters that say where heads look, which should not decay, as timm's optimizers ask."""

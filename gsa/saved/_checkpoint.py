@@ -109,7 +109,10 @@ def _verified(path: str | os.PathLike) -> bytes:
     """The content without its digest, which it has been compared with."""
     content, mark, digest = Path(path).read_bytes().rpartition(_MARK)
     if not mark or len(digest) != 64:
-        raise ValueError(f"{path} is not a whole checkpoint: it does not end with its digest")
+        raise ValueError(
+            f"{path} is not a whole checkpoint: it does not end with its digest, which "
+            "gsa.training.SafeCheckpointIO writes, a plugin of the Trainer"
+        )
     actual = hashlib.sha256(content).hexdigest()
     if actual.encode() != digest:
         raise ValueError(

@@ -64,9 +64,8 @@ def assert_equivariant(
         ValueError: an output that the symmetry says nothing of, or that does not depend on the input; a group of
             which only the identity is exact.
     """
-    if tolerance is None and x.dtype not in TOLERANCES:
+    if tolerance is None and isinstance(x, Tensor) and x.dtype not in TOLERANCES:
         raise ValueError(f"x must be of a floating dtype ({', '.join(map(str, TOLERANCES))}), but got {x.dtype}")
-    tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
     symmetry = action(group)
     if not symmetry.moving:
         raise ValueError(
@@ -74,6 +73,7 @@ def assert_equivariant(
             "measures translations, `equivariance_error` elements between the pixels"
         )
     errors = equivariance_error(module, x, symmetry)
+    tolerance = TOLERANCES[x.dtype] if tolerance is None else tolerance
     exact = {g: errors[g] for g in symmetry.exact}
     sampled = {g: error for g, error in errors.items() if g not in exact}
     report = SymmetryReport(symmetry, exact, sampled, tolerance)

@@ -57,7 +57,7 @@ class Classifier(lightning.LightningModule):
         loss: what is minimised; plain cross-entropy when None.
 
     Raises:
-        ValueError: an optimizer or a schedule in place of what makes one.
+        ValueError: an optimizer or a schedule in place of what makes one; a loss of another class.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -83,6 +83,8 @@ class Classifier(lightning.LightningModule):
                     f"{name} must be a function that makes one, such as a class or functools.partial(class, …), "
                     f"but got {type(make).__name__}"
                 )
+        if not isinstance(loss, TrainingLoss | None):
+            raise ValueError(f"loss must be a TrainingLoss, or of a subclass, but got {type(loss).__name__}")
         self.training_loss = loss or TrainingLoss(num_classes)
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
@@ -92,7 +94,7 @@ class Classifier(lightning.LightningModule):
         self._seen: dict[str, list[tuple[Tensor, Tensor, int]]] = {part: [] for part in _PARTS}
         judged = ("val_", "test_") if num_classes == 2 else ()
         self.auroc = nn.ModuleDict({part: AreaUnderROC() for part in judged})
-        self.examination = Examination(num_classes)
+        self.examination = Examination(int(num_classes))  # of numpy, torchmetrics would not take one
         if config:
             self.save_hyperparameters(config, logger=False)
 

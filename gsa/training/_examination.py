@@ -1,6 +1,6 @@
 """What a test shows beside its accuracy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -41,10 +41,10 @@ class Findings:
 
     confusion: Tensor
     calibration_error: float
-    mistakes: list[Mistake]
-    rows: Tensor
-    labels: Tensor
-    chances: Tensor
+    mistakes: list[Mistake] = field(repr=False)
+    rows: Tensor = field(repr=False)
+    labels: Tensor = field(repr=False)
+    chances: Tensor = field(repr=False)
 
 
 class Examination(nn.Module):

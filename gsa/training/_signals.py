@@ -110,7 +110,7 @@ class SaveOnSignal(Callback):
         trainer.callbacks = [*others, self]  # type: ignore[attr-defined]  # saves what the others have made of a step
         if self._listens:
             leave_signals_alone(trainer)
-        else:
+        elif stage == "fit":
             warnings.warn("a signal will not save this run: SaveOnSignal hears inside listening() only", stacklevel=2)
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:

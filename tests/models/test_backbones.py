@@ -137,3 +137,15 @@ def test_blocks_that_keep_no_activations_give_the_same_gradients(name):
         each(pictures(name, 1)).square().sum().backward()
         gradients.append([parameter.grad for parameter in each.parameters()])
     torch.testing.assert_close(*gradients)
+
+
+def test_timm_prepares_pictures_as_a_trained_network_knows_them():
+    from timm.data import create_transform, resolve_model_data_config
+    from torchvision.transforms.functional import to_pil_image, to_tensor
+
+    network = gsa.create_model("rotmnist_gsa", pretrained=True)
+    prepare = create_transform(**resolve_model_data_config(network))
+    digit = to_pil_image(torch.rand(1, 28, 28))
+    expected = network.pictures.normalise(to_tensor(digit))
+    torch.testing.assert_close(prepare(digit), expected)
+    assert gsa.create_model("rotmnist_gsa").pretrained_cfg == {}  # untrained

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy
 import pytest
 import torch
 
@@ -56,3 +57,22 @@ def test_a_picture_that_is_not_a_number_does_not_spread(norm, form, value):
     logits = network(images)
     assert not torch.isfinite(logits[1]).all()
     torch.testing.assert_close(logits[[0, 2]], expected[[0, 2]])
+
+
+def test_sizes_may_be_integers_of_numpy(tmp_path):
+    counted = numpy.array([0, 2, 1]).max() + 1
+    network = gsa.create_model("digits_gsa", pretrained=True, num_classes=counted, in_channels=numpy.int64(1))
+    assert network(torch.rand(1, 1, 8 + 4, 8 + 4)).shape == (1, 3)
+    torch.save(network.pictures.plain(), tmp_path / "pictures")  # as checkpoints hold them
+    assert torch.load(tmp_path / "pictures", weights_only=True)["num_classes"] == 3
+    backbone = gsa.create_model("digits_gsa", features_only=True, out_indices=list(numpy.arange(2)))
+    assert len(backbone(torch.rand(1, 1, 12, 12))) == 2
+    with pytest.raises(ValueError, match="num_classes must be a positive integer"):
+        gsa.create_model("digits_gsa", num_classes=numpy.float64(3))
+
+
+def test_what_torch_fx_traces_with_is_told_from_an_array():
+    with pytest.raises(ValueError, match=r"the network cannot be traced by torch.fx: .* features_only=True"):
+        torch.fx.symbolic_trace(gsa.create_model("digits_gsa"))
+    with pytest.raises(ValueError, match="needs to be a torch.Tensor, but got ndarray"):
+        gsa.symmetry.assert_equivariant(torch.nn.Identity(), numpy.zeros((1, 1, 4, 4)), "R4")

@@ -137,6 +137,8 @@ def test_an_optimizer_in_place_of_what_makes_one_is_refused_at_once():
         Classifier(network, 3, torch.optim.AdamW(network.parameters()))
     with pytest.raises(ValueError, match="scheduler must be a function that makes one, .* but got NoneType"):
         Classifier(network, 3, torch.optim.AdamW, None)
+    with pytest.raises(ValueError, match="loss must be a TrainingLoss, or of a subclass, but got CrossEntropyLoss"):
+        Classifier(network, 3, torch.optim.AdamW, loss=nn.CrossEntropyLoss())
 
 
 def test_the_rate_stays_as_it_is_where_no_schedule_is_given():

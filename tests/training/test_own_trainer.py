@@ -1,6 +1,7 @@
 """What a run is made of, in anybody's trainer: with other data, other modules, without a configuration."""
 
 import signal
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -220,6 +221,9 @@ def test_a_listener_that_does_not_listen_says_so_and_leaves_signals_to_lightning
     listener = SaveOnSignal(str(tmp_path))
     with pytest.warns(UserWarning, match=r"hears inside listening\(\) only"):
         trainer(tmp_path, listener, max_epochs=1).fit(classifier(), digits())
+    with warnings.catch_warnings():  # there is nothing to save
+        warnings.filterwarnings("error", "a signal will not save")
+        trainer(tmp_path, listener).test(classifier(), digits(), verbose=False)
     before = signal.getsignal(signal.SIGTERM)
     with listener.listening():
         assert signal.getsignal(signal.SIGTERM) == listener._receive
