@@ -10,18 +10,36 @@ import torch
 __all__ = ["ResumedBatches", "SharedBatches"]
 
 
-class ResumedBatches:
+class _OfLoader:
+    """Batches that a loader gives; Lightning ends its workers as it does those of a `DataLoader`."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    @property
+    def _iterator(self) -> Any:
+        """What has the workers of a loader that keeps them from epoch to epoch."""
+        return getattr(self._loader, "_iterator", None)
+
+    @_iterator.setter
+    def _iterator(self, none: None) -> None:
+        if self._iterator is not None:
+            self._loader._iterator = none
+
+
+class ResumedBatches(_OfLoader):
     """A loader whose order is a function of (seed, epoch), and that leaves out what a resumed epoch has seen.
 
     What it draws for a batch, as transforms do, is one of (seed, epoch, batch), whatever steps draw between batches.
     """
 
     def __init__(self, loader: Any, resumed_at: Callable[[], tuple[int, int]], seed: int) -> None:
-        self._loader, self._resumed_at, self._seed = loader, resumed_at, seed
+        super().__init__(loader)
+        self._resumed_at, self._seed = resumed_at, seed
         self.batch_size = getattr(loader, "batch_size", None)
-
-    def __len__(self) -> int:
-        return len(self._loader)
 
     def __iter__(self) -> Iterator[Any]:
         epoch, seen = self._resumed_at()
@@ -48,7 +66,7 @@ class ResumedBatches:
             yield
 
 
-class SharedBatches:
+class SharedBatches(_OfLoader):
     """Of every batch the share of one of several processes: every `world`-th picture, counted over all batches.
 
     Every process reads all of them, in an order that has to be the same in all, as one that PyTorch's generators draw.
@@ -61,10 +79,8 @@ class SharedBatches:
     """
 
     def __init__(self, loader: Any, rank: int, world: int, is_filled: bool) -> None:
-        self._loader, self._rank, self._world, self._is_filled = loader, rank, world, is_filled
-
-    def __len__(self) -> int:
-        return len(self._loader)
+        super().__init__(loader)
+        self._rank, self._world, self._is_filled = rank, world, is_filled
 
     def __iter__(self) -> Iterator[Any]:
         seen = 0

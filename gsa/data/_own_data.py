@@ -14,7 +14,7 @@ from torch.utils.data import DistributedSampler
 from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
 from gsa.data._own_batches import ResumedBatches, SharedBatches
-from gsa.data._workers import sheltered
+from gsa.data._workers import read_once, sheltered
 
 __all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 
@@ -166,7 +166,7 @@ class OwnData(DescribedData):
     def class_counts(self) -> Tensor:
         """Training pictures of every class: int64 [num_classes]."""
         with torch.random.fork_rng(devices=[]):
-            labels = torch.cat([labels for _, labels in self._loader("train")])
+            labels = torch.cat([labels for _, labels in read_once(self._loader("train"))])
         return torch.bincount(labels, minlength=self.num_classes)
 
     def _loader(self, part: str) -> Any:
@@ -204,7 +204,7 @@ class OwnData(DescribedData):
             batches = len(loader)
         if not batches:
             raise ValueError(f"{where} must know how many batches it has, at least one")
-        batch = next(iter(loader))
+        batch = next(read_once(loader))
         if not (isinstance(batch, Sequence) and len(batch) == 2 and all(isinstance(one, Tensor) for one in batch)):
             raise ValueError(f"{where} must give pairs of pictures and labels, but gave {type(batch).__name__}")
         pictures, labels = batch
@@ -251,13 +251,15 @@ class _Part(Normalisation):
 
     def __len__(self) -> int:
         dataset: Any = getattr(self._loader, "dataset", None)
-        return len(dataset) if hasattr(dataset, "__len__") else sum(len(labels) for _, labels in self._loader)
+        return (
+            len(dataset) if hasattr(dataset, "__len__") else sum(len(labels) for _, labels in read_once(self._loader))
+        )
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
         """The first `count` pictures (all, if there are fewer), not normalised, and their labels."""
         found: list[tuple[Tensor, Tensor]] = []
         seen = 0
-        for batch in self._loader:
+        for batch in read_once(self._loader):
             found.append(batch)
             if (seen := seen + len(batch[1])) >= count:
                 break

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.context import ForkProcess, SpawnProcess
 from multiprocessing.queues import Queue
@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-__all__ = ["leave_signals_to_the_run", "sheltered"]
+__all__ = ["leave_signals_to_the_run", "read_once", "sheltered"]
 
 _TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -85,6 +85,19 @@ def sheltered(loader: Any) -> Any:
         if getattr(then, "func", None) is not leave_signals_to_the_run:  # nor is one that gives the same every time
             loader.worker_init_fn = partial(leave_signals_to_the_run, then=then)
     return loader
+
+
+def read_once(loader: Any) -> Iterator[Any]:
+    """Its batches; of a `DataLoader` that would keep its workers for further epochs, they end with the last one taken.
+
+    Left to the collector of garbage, each is waited for in vain for five seconds.
+    """
+    try:
+        yield from loader
+    finally:
+        if isinstance(loader, DataLoader) and loader._iterator is not None:
+            loader._iterator._shutdown_workers()  # type: ignore[attr-defined]  # as it has any
+            loader._iterator = None
 
 
 def _end_of(error: Exception, batch: Any) -> None:

@@ -1,5 +1,6 @@
 """Anybody's LightningDataModule is trained on, resumed and tested like ours."""
 
+import multiprocessing
 import os
 import signal
 import warnings
@@ -8,6 +9,7 @@ import lightning
 import numpy
 import pytest
 import torch
+from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset
 
 from gsa.data import BadBatch, DigitsDataModule, ImageData, completed
@@ -287,3 +289,20 @@ def test_a_number_alone_serves_one_channel_and_labels_may_be_numbers():
     made = completed(data, 0)
     made.setup()
     assert made.picture_format()["mean"] == [0.25] and made.classes == ["3", "4"]
+
+
+class Persistent(Stripes):
+    def _loader(self, seed, **options):
+        return super()._loader(seed, num_workers=1, persistent_workers=True, **options)
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning's advice
+def test_workers_that_would_persist_end_with_their_loader():
+    made = completed(Persistent(), seed=0)
+    made.setup()
+    assert not multiprocessing.active_children()
+    assert len(made.parts["val"].first(1)[0]) == 1 and made.class_counts().sum() == 64
+    assert not multiprocessing.active_children()
+    trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False)
+    trainer.fit(Classifier(nn.Sequential(nn.Flatten(), nn.Linear(144, 2)), 2, torch.optim.AdamW), made)
+    assert not multiprocessing.active_children()
