@@ -1,13 +1,11 @@
 """The pictures of a report."""
 
-import copy
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from gsa import viz
@@ -74,27 +72,9 @@ def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) ->
         )
         figures["encodings"] = lambda: viz.draw_encodings(_encodings(lifting, pictures), lifting.group)
         figures["attention"] = lambda: _draw_attention(lifting, run, pictures[0])
-    placed = {
-        name: layer.encoding
-        for name, layer in run.network.named_modules()
-        if isinstance(layer, SelfAttention) and layer.encoding.places_heads
-    }
-    if placed:
-        figures["heads"] = lambda: viz.draw_heads({name: _heads(encoding) for name, encoding in placed.items()})
+    if any(isinstance(module, SelfAttention) and module.encoding.places_heads for module in run.network.modules()):
+        figures["heads"] = lambda: viz.draw_heads(run.network)
     return figures
-
-
-def _heads(encoding: Any) -> Any:
-    """Where heads look, at the start and now: offsets, sharpness, and preferred direction among rotations."""
-    start = copy.deepcopy(encoding).cpu()
-    start.reset_parameters()
-    return tuple((e.offset.detach(), e.sharpness.detach(), directions(e)) for e in (start, encoding))
-
-
-def directions(encoding: Any) -> Tensor:
-    """The preferred direction among rotations, [E, 2]; that among two has no sine, and there is none among one."""
-    among_rotations = encoding.preference.detach()[:, : min(encoding.group.rotations - 1, 2)]
-    return F.pad(among_rotations, (0, among_rotations.shape[1] % 2))
 
 
 def short_label(name: object) -> str:

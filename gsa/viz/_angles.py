@@ -36,6 +36,7 @@ def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: T
     turns = groups.group(turns)
     if turns.mirrored:
         raise ValueError(f"turns must be a group of rotations, such as R24, but got {turns.name}")
+    pictures, labels = torch.as_tensor(pictures), torch.as_tensor(labels)
     accuracy, right, wrong = [], [], []
     with torch.no_grad():
         for element in range(turns.order):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from gsa import groups
@@ -33,6 +34,7 @@ def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], gro
         ValueError: an image or attention of another shape, a pixel outside the image.
     """
     group = groups.group(group)
+    image, attention = torch.as_tensor(image), torch.as_tensor(attention)
     check_picture(image)
     if attention.ndim != 3 or len(attention) != group.order:
         raise ValueError(

@@ -29,7 +29,7 @@ def draw_confusion(counts: Tensor, names: Sequence[str] | None = None) -> Figure
     Returns:
         A matplotlib figure.
     """
-    classes = len(counts)
+    counts, classes = torch.as_tensor(counts), len(counts)  # scikit-learn gives arrays
     shares = counts / counts.sum(1, keepdim=True).clamp_min(1)
     side = max(4.5, _CELL * min(classes, _NAMED) + 1.5)
     figure = empty_figure(side + 0.5, side)

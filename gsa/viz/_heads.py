@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from gsa.viz._figure import empty_figure, numbers
 
@@ -15,27 +16,33 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_heads"]
 
-Heads = tuple[Tensor, Tensor, Tensor]
 
-
-def draw_heads(layers: Mapping[str, tuple[Heads, Heads]]) -> Figure:
+def draw_heads(network: nn.Module) -> Figure:
     """Every head as a disk around its offset, with a hand that points to the pose it prefers; at the start, and now.
 
     A disk ends where the weight has fallen to 1/e of that at its centre; the hand grows with the preference.
 
     Args:
-        layers: name → heads at the start, and now: offsets [E, 2] in pixels (x right, y up), sharpness [E] in
-            1/pixels², preferred direction [E, 2] or none, [E, 0].
+        network: or a layer, with heads that have places (`gsa.encodings.QuadraticEncoding`).
 
     Returns:
         A matplotlib figure, one row a layer.
+
+    Raises:
+        ValueError: a network without such heads.
     """
+    layers = _placed(network)
+    if not layers:
+        kind = type(network).__name__
+        raise ValueError(f"heads must have places, as those of encoding=quadratic have, but {kind} has none such")
     figure = empty_figure(6.4, 3.2 * len(layers))
     axes = figure.subplots(len(layers), 2, squeeze=False)
-    for row, (name, both) in zip(axes, layers.items(), strict=True):
-        reach = max(heads[0].abs().max().item() for heads in both) + 1
-        for axis, heads, when in zip(row, both, ("at the start", "now"), strict=True):
-            _draw(axis, heads)
+    for row, (name, now) in zip(axes, layers.items(), strict=True):
+        start = copy.deepcopy(now).cpu()
+        start.reset_parameters()
+        reach = max(encoding.offset.abs().max().item() for encoding in (start, now)) + 1
+        for axis, encoding, when in zip(row, (start, now), ("at the start", "now"), strict=True):
+            _draw(axis, encoding)
             axis.set_xlim(-reach, reach)
             axis.set_ylim(-reach, reach)
             axis.set_aspect("equal")
@@ -45,11 +52,26 @@ def draw_heads(layers: Mapping[str, tuple[Heads, Heads]]) -> Figure:
     return figure
 
 
-def _draw(axis: Axes, heads: Heads) -> None:
+def _placed(network: nn.Module) -> dict[str, Any]:
+    """Layer → the encoding that its heads have places by, of all layers with such."""
+    found = {name: getattr(layer, "encoding", None) for name, layer in network.named_modules()}
+    placed = {name: encoding for name, encoding in found.items() if getattr(encoding, "places_heads", False)}
+    return {name or type(network).__name__: encoding for name, encoding in placed.items()}
+
+
+def _directions(encoding: Any) -> Tensor:
+    """The preferred direction among rotations, [E, 2]; that among two has no sine, and there is none among one."""
+    among_rotations = encoding.preference.detach()[:, : min(encoding.group.rotations - 1, 2)]
+    return F.pad(among_rotations, (0, among_rotations.shape[1] % 2))
+
+
+def _draw(axis: Axes, encoding: Any) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Circle
 
-    offsets, sharpness, directions = (numbers(tensor) for tensor in heads)
+    offsets, sharpness, directions = (
+        numbers(of_heads.detach()) for of_heads in (encoding.offset, encoding.sharpness, _directions(encoding))
+    )
     for head, (x, y) in enumerate(offsets):
         colour = colormaps["hsv"](head / len(offsets))
         radius = sharpness[head] ** -0.5

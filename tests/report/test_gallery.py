@@ -7,8 +7,8 @@ import torch
 
 from gsa import viz
 from gsa.data import DigitsDataModule
-from gsa.nn import GroupSelfAttention, LiftingSelfAttention
-from gsa.report._gallery import _LARGEST_MAP, GALLERY, bytes_of_maps, directions, draw_gallery, short_label
+from gsa.nn import LiftingSelfAttention
+from gsa.report._gallery import _LARGEST_MAP, GALLERY, bytes_of_maps, draw_gallery, short_label
 from gsa.runner import train
 
 OF_THE_GROUP = ("report=true", "model=digits_r4_sa", "trainer.max_epochs=1")
@@ -60,19 +60,6 @@ def test_attention_maps_that_would_not_fit_are_not_written_out(small, tmp_path, 
     train(small(*OF_THE_GROUP))
     assert "attention.png could not be drawn: the attention maps of a 12×12 picture" in caplog.text
     assert "planted" not in caplog.text and (tmp_path / "run" / "report.json").exists()
-
-
-@pytest.mark.parametrize(
-    "group, expected",
-    [
-        ("Z2M", [[]] * 4),
-        ("R2M", [[2, 0], [-2, 0], [2, 0], [-2, 0]]),
-        ("R4M", [[2, 0], [0, 2], [-2, 0], [0, -2]]),
-    ],
-)
-def test_hands_point_to_the_preferred_turn(group, expected):
-    encoding = GroupSelfAttention(group, 4, 4, num_heads=4, encoding="quadratic").encoding
-    torch.testing.assert_close(directions(encoding), torch.tensor(expected).float())
 
 
 @pytest.mark.parametrize("neighbourhood, side, fits", [(None, 96, False), (None, 12, True), (5, 96, True)])

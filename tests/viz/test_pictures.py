@@ -6,6 +6,7 @@ import torch
 import gsa
 from gsa import viz
 from gsa.symmetry import GroupAction, LayerReport
+from gsa.viz._heads import _directions
 
 
 def test_learning_has_a_line_for_each_part():
@@ -135,17 +136,37 @@ def test_encodings_of_another_group_are_refused():
 
 
 def test_heads_are_drawn_where_they_look():
-    encoding = gsa.encodings.QuadraticEncoding(gsa.group("R4"), 8, 5, gsa.encodings.Neighbourhood(3))
-    heads = (encoding.offset.detach(), encoding.sharpness.detach(), encoding.preference.detach())
-    moved = (heads[0] + 2, *heads[1:])
-    figure = viz.draw_heads({"layer": (heads, moved)})
+    layer = gsa.nn.GroupSelfAttention("R4", 4, 4, num_heads=5, neighbourhood=3, encoding="quadratic")
+    before = layer.encoding.offset.tolist()
+    layer.encoding.offset.data += 2
+    figure = viz.draw_heads(torch.nn.ModuleDict({"layer": layer}))
     start, now = figure.axes
-    assert [tuple(patch.center) for patch in start.patches] == [tuple(offset) for offset in heads[0].tolist()]
-    assert [tuple(patch.center) for patch in now.patches] == [tuple(offset) for offset in moved[0].tolist()]
+    assert (start.get_title(), now.get_title()) == ("layer, at the start", "layer, now")
+    assert [list(patch.center) for patch in start.patches] == before
+    assert [list(patch.center) for patch in now.patches] == layer.encoding.offset.tolist()
     assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
-    assert "pixels" in start.get_xlabel()
-    without_poses = (*heads[:2], heads[2][:, :0])
-    assert not viz.draw_heads({"stem": (without_poses, without_poses)}).axes[0].lines
+    assert "pixels" in start.get_xlabel() and len(start.lines) == 5
+
+
+def test_heads_that_prefer_no_pose_have_no_hands():
+    replaced = gsa.nn.replace_convolutions(torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3)), "R4")
+    (start, _) = viz.draw_heads(replaced[0]).axes
+    assert len(start.patches) == 9 and not start.lines
+    with pytest.raises(ValueError, match="heads must have places, .* but Linear has none such"):
+        viz.draw_heads(torch.nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize(
+    "group, expected",
+    [
+        ("Z2M", [[]] * 4),
+        ("R2M", [[2, 0], [-2, 0], [2, 0], [-2, 0]]),
+        ("R4M", [[2, 0], [0, 2], [-2, 0], [0, -2]]),
+    ],
+)
+def test_hands_point_to_the_preferred_turn(group, expected):
+    encoding = gsa.nn.GroupSelfAttention(group, 4, 4, num_heads=4, encoding="quadratic").encoding
+    torch.testing.assert_close(_directions(encoding), torch.tensor(expected).float())
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -211,3 +232,11 @@ def test_elements_of_large_groups_can_be_read(name):
 def test_labels_that_overlap_are_noticed():
     figure = viz.draw_errors(*2 * [{f"a long name {index}": {"error": 0.1, "exact": True} for index in range(8)}])
     assert overlap(figure, figure.axes[0].get_xticklabels())
+
+
+def test_arrays_are_drawn_as_tensors_are():
+    counts = torch.tensor([[3, 1], [0, 2]])
+    assert [text.get_text() for text in viz.draw_confusion(counts.numpy()).axes[0].texts] == ["3", "1", "2"]
+    viz.draw_mistakes(torch.rand(2, 1, 4, 4).numpy(), ["a", "b"])
+    viz.draw_attention(torch.rand(1, 9, 9).numpy(), torch.rand(4, 5, 5).numpy(), (2, 6), "R4")
+    viz.draw_angles(lambda x: x.flatten(1), torch.rand(2, 1, 2, 2).numpy(), counts[0].numpy(), "R4")
