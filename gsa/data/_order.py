@@ -38,6 +38,7 @@ class EpochOrder(SequentialSampler):
         rank, world: which of how many processes this is.
         batches: of an epoch, which may end within a round; those of one round when None.
         keeps: whether all epochs have the order of the first, as those that overfit.
+        counts: whether it goes to the next epoch by itself, each time that it is begun, as nobody tells it.
     """
 
     def __init__(
@@ -51,13 +52,14 @@ class EpochOrder(SequentialSampler):
         world: int = 1,
         batches: int | None = None,
         keeps: bool = False,
+        counts: bool = False,
     ) -> None:
         self.length, self.seed, self.epoch = length // batch_size * batch_size, seed, epoch
         self.count = self.length if batches is None else batches * batch_size
         self.rounds = -(-self.count // self.length)
         self.resumed, self.seen = epoch, seen
         self.batch_size, self.rank, self.world = batch_size, rank, world
-        self.data_source, self.keeps = range(length), keeps
+        self.data_source, self.keeps, self.counts = range(length), keeps, counts
 
     def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -66,12 +68,13 @@ class EpochOrder(SequentialSampler):
         return self.count // self.world
 
     def __iter__(self) -> Iterator[tuple[int, int]]:  # type: ignore[override]  # a round goes with each
-        seen = self.seen if self.epoch == self.resumed else 0
-        return itertools.islice(self._from(seen), (self.count - seen) // self.world)
+        epoch, seen = self.epoch, self.seen if self.epoch == self.resumed else 0
+        self.epoch += self.counts
+        return itertools.islice(self._from(epoch, seen), (self.count - seen) // self.world)
 
-    def _from(self, seen: int) -> Iterator[tuple[int, int]]:
+    def _from(self, epoch: int, seen: int) -> Iterator[tuple[int, int]]:
         for one in range(seen // self.length, self.rounds):
-            number = one if self.keeps else self.epoch * self.rounds + one
+            number = one if self.keeps else epoch * self.rounds + one
             order = numpy.random.default_rng((self.seed, number)).permutation(len(self.data_source)).tolist()
             for start in range(max(seen - one * self.length, 0), self.length, self.batch_size):
                 for index in order[start + self.rank : start + self.batch_size : self.world]:

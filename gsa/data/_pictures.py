@@ -34,8 +34,8 @@ class PictureDataModule(DescribedData):
 
     Subclasses say what the pictures are: the attributes below, and `load`. Everything random is a function of
     (seed, epoch, index): batches do not depend on workers, on what ran before, or on where a run was resumed. A trainer
-    tells the epoch; without one, `loader.sampler.set_epoch(n)` does. Several processes need a trainer with
-    use_distributed_sampler=False, as each takes its share of every batch itself.
+    tells the epoch; without one, each time that training pictures are gone through is the next. Several processes need
+    a trainer with use_distributed_sampler=False, as each takes its share of every batch itself.
 
     Attributes:
         name, source, num_classes, in_channels, image_size, mean, std: as in `DescribedData`.
@@ -91,6 +91,7 @@ class PictureDataModule(DescribedData):
         self.augmentation = tuple(augmentation)
         self.eval_batch_size = max(batch_size, 100) if eval_batch_size is None else eval_batch_size
         self.parts: dict[str, NormalisedPictures] = {}
+        self._order: EpochOrder | None = None  # of the loader that was made last
 
     def load(self) -> dict[str, LabelledPictures]:
         """The three parts, "train", "val" and "test"."""
@@ -119,10 +120,13 @@ class PictureDataModule(DescribedData):
             raise ValueError(f"{self.name} must have training pictures, but all are for the test")
         rank, world = self._rank(self.batch_size)
         epoch, batches = self._resumed_at()
+        if (alone := self.trainer is None) and self._order is not None:
+            epoch = self._order.epoch
         seen = batches * self.batch_size
         keeps = getattr(self.trainer, "overfit_batches", 0) > 0
         length = len(self.parts["train"])
-        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, self._of_epoch, keeps)
+        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, self._of_epoch, keeps, alone)
+        self._order = order
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:

@@ -59,6 +59,19 @@ def test_workers_change_nothing():
     assert all(torch.equal(a, b) for a, b in zip(epoch(0), epoch(2), strict=True))
 
 
+@pytest.mark.parametrize("asks_again", [False, True])
+def test_without_a_trainer_every_epoch_is_another(asks_again):
+    """As Lightning, which tells the epochs, would have them."""
+    module = DigitsDataModule(batch_size=200, augmentation=["turns"])
+    module.setup()
+    loader = module.train_dataloader()
+    epochs = [torch.cat([x for x, _ in (module.train_dataloader() if asks_again else loader)]) for _ in range(3)]
+    for number, epoch in enumerate(epochs):
+        order = EpochOrder(len(module.parts["train"]), 0, number, batch_size=200)
+        torch.testing.assert_close(epoch, torch.stack([module.parts["train"][key][0] for key in order]))
+    assert not torch.equal(epochs[0], epochs[1])
+
+
 def test_turned_counts_counter_clockwise():
     pictures = torch.rand(4, 2, 6, 6)
     quarter = turned(pictures, [k * math.pi / 2 for k in range(4)])
