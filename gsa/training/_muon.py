@@ -34,8 +34,8 @@ def muon(
     kinds = sort_parameters(network)
     groups: list[dict[str, Any]] = [
         {"params": kinds["matrices"], "lr": lr * matrix_lr, "momentum": momentum},
-        {"params": kinds["rest"]},
-        {"params": kinds["positions"], "weight_decay": 0.0},
+        {"params": kinds["rest"], "momentum": None},
+        {"params": kinds["positions"], "momentum": None, "weight_decay": 0.0},
     ]
     return Muon([group for group in groups if group["params"]], lr=lr, weight_decay=weight_decay)
 
@@ -52,7 +52,7 @@ class Muon(Optimizer):
     Source: Jordan et al. 2024 (Muon); Loshchilov & Hutter 2019 (AdamW).
 
     Args:
-        groups: dictionaries with "params", and "momentum" where they are matrices.
+        groups: dictionaries with "params", and "momentum" where they are matrices; None, if any, where they are not.
         lr, weight_decay: where a group has none of its own.
         betas, eps: of AdamW.
 
@@ -61,7 +61,8 @@ class Muon(Optimizer):
             need not be waited for.
 
     Raises:
-        ValueError: a number out of its range; a group with a momentum of what is no matrix.
+        ValueError: a number out of its range; a group with a momentum of what is no matrix; none that says whether it
+            is of matrices.
     """
 
     found_inf: Tensor | None = None
@@ -74,6 +75,12 @@ class Muon(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
+        groups = list(groups)
+        if not any(isinstance(group, dict) and "momentum" in group for group in groups):
+            raise ValueError(
+                "groups of matrices must have a momentum, but none has: gsa.training.muon(network) tells parameters "
+                "apart"
+            )
         defaults = {"lr": lr, "weight_decay": weight_decay, "betas": betas, "eps": eps, "momentum": None}
         super().__init__(groups, defaults)
         for group in self.param_groups:

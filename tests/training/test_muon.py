@@ -194,6 +194,10 @@ def test_impossible_numbers_are_refused(wrong):
 def test_what_is_no_matrix_and_kinds_that_nobody_knows_are_refused():
     with pytest.raises(ValueError, match=r"of matrices or filters, but has one of \[\]"):
         Muon([{"params": [torch.tensor(1.0)], "momentum": 0.9}])
+    for untold in (nn.Linear(2, 2).parameters(), [{"params": [torch.ones(2, 2)]}]):  # which AdamW would take all of
+        with pytest.raises(ValueError, match=r"none has: gsa.training.muon\(network\) tells parameters apart"):
+            Muon(untold)
+    muon(nn.LayerNorm(2))  # has no matrices
     odd = nn.Linear(2, 2)
     odd.parameter_kind = "position"
     with pytest.raises(ValueError, match="parameter_kind must be one of .* but Linear has 'position'"):
