@@ -23,6 +23,9 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     Yields:
         A dictionary, filled by each forward pass: layer name → [B, heads, |H|, H, W, U, V] (detached); "name (2)" for
         a layer that the pass calls again. The maps are written out in full; meant for a few pictures.
+
+    Raises:
+        ValueError: a network without such layers.
     """
     maps: dict[str, Tensor] = {}
     calls: dict[str, int] = {}
@@ -33,6 +36,11 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
             maps[name if calls[name] == 1 else f"{name} ({calls[name]})"] = layer.attention(*inputs, **named)
 
     layers = [(name, m) for name, m in network.named_modules() if isinstance(m, SelfAttention)]
+    if not layers:
+        raise ValueError(
+            f"attention is recorded of layers of the class SelfAttention, but {type(network).__name__} has none; where "
+            "heads of PosedAttention look, which is the same in all pictures, gsa.viz.draw_heads shows"
+        )
     handles = [network.register_forward_pre_hook(lambda *_: calls.clear())]
     handles += [layer.register_forward_pre_hook(partial(record, name), with_kwargs=True) for name, layer in layers]
     try:

@@ -112,6 +112,8 @@ def build(config: DictConfig) -> Run:
 def _in_our_words(error: Exception) -> str:
     if "No supported gpu backend found" in str(error):
         return "trainer.accelerator=gpu needs a GPU, but torch finds none here; trainer=default takes what there is"
+    if "interactive environment" in str(error):
+        return "several processes cannot be started from a notebook: train by the command, as in !python train.py …"
     return str(error)
 
 

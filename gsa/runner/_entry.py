@@ -243,6 +243,8 @@ def _run_folder(train: bool, ckpt_path: str | None, new: str) -> str:
 
 def _output_dir() -> str:
     """The folder of a run or a job; of one that is only shown, as by --cfg job --resolve, what it would be."""
+    if not HydraConfig.initialized():
+        raise ConfigError("a run needs a folder: compose with output_dir=…")
     of = HydraConfig.get()
     return of.run.dir if OmegaConf.is_missing(of.runtime, "output_dir") else of.runtime.output_dir
 

@@ -12,6 +12,7 @@ from gsa.files import printable
 from gsa.runner._build import Run
 from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._older import as_meant, network_as_meant
+from gsa.runner._quoted import folder_keys
 from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_TRAINING, differing_keys
 
 __all__ = ["refuse_other_format", "refuse_other_training", "refuse_unfit"]
@@ -129,7 +130,7 @@ def _refuse_other_pictures(checkpoint: dict[str, Any], path: str, data: Any) -> 
             f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
             f"{', '.join(differing)} were added, removed, renamed or replaced (or divided as earlier versions did: "
             "folders without val or with copies until 26 November 2026, with data.groups until 27 November): put them "
-            "back, or begin in another folder (hydra.run.dir)"
+            f"back, or begin in another folder ({folder_keys()})"
         )
 
 

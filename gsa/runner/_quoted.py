@@ -4,7 +4,14 @@ import re
 import shlex
 from pathlib import Path
 
-__all__ = ["override", "quoted", "word"]
+from hydra.core.hydra_config import HydraConfig
+
+__all__ = ["folder_keys", "override", "quoted", "word"]
+
+
+def folder_keys() -> str:
+    """The keys that name the folder of a run."""
+    return "hydra.run.dir, or hydra.sweep.dir for a sweep" if HydraConfig.initialized() else "output_dir"
 
 
 def override(key: str, path: Path) -> str:

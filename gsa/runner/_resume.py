@@ -13,15 +13,13 @@ from gsa.report import read_report
 from gsa.runner._config_file import read_config
 from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._older import as_meant
-from gsa.runner._quoted import override
+from gsa.runner._quoted import folder_keys, override
 from gsa.runner._ranks import is_first_rank
 from gsa.runner._same_run import OF_THE_PLACE, OF_THE_TRAINING, differing_keys
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
 
 __all__ = ["chosen_metrics", "finished_report", "is_of_its_words", "where_it_stands"]
-
-_FOLDERS = "hydra.run.dir, or hydra.sweep.dir for a sweep"
 
 
 def finished_report(config: DictConfig) -> dict[str, Any] | None:
@@ -101,7 +99,7 @@ def _refuse_to_replace(folder: Path, config: DictConfig) -> None:
     reported = (folder / "report.json").exists() and (config.train or (_told(folder)[0] or {}).get("train", True))
     if reported or any((folder / "checkpoints").glob("*.ckpt")):
         advice = "ckpt_path=auto goes on with it, or choose" if config.train else "choose"
-        raise ConfigError(f"{folder} holds a run already: {advice} another folder ({_FOLDERS})")
+        raise ConfigError(f"{folder} holds a run already: {advice} another folder ({folder_keys()})")
 
 
 def _told(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
@@ -142,7 +140,7 @@ def _refuse_another_run(before: dict[str, Any], config: DictConfig, folder: Path
         way_on = f", or go on with these in that run alone by {override('ckpt_path', last)}" if may_go_on else ""
         raise ConfigError(
             f"ckpt_path=auto goes on with the run in {folder}, but that one has other values of "
-            f"{told}: give those of its config.yaml, or choose another folder ({_FOLDERS}){way_on}"
+            f"{told}: give those of its config.yaml, or choose another folder ({folder_keys()}){way_on}"
         )
 
 

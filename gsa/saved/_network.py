@@ -108,7 +108,10 @@ def _of_checkpoint(path: Path, is_own: bool) -> tuple[dict[str, Any], Any, dict[
         if not (isinstance(node, dict) and all(isinstance(name, str) for name in names)):
             raise TypeError("names that are texts")
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} does not say what network it holds (no {error})") from error
+        raise ValueError(
+            f"{path} does not say what network it holds and what pictures it knows (no {error}), as a run does, and a "
+            "Classifier with config={'run': {'model': …}} on data of gsa or of gsa.data.completed"
+        ) from error
     node = dict(node)
     target = node.pop("_target_", None)
     if not isinstance(target, str):

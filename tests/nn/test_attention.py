@@ -299,6 +299,12 @@ def test_each_dropout_acts_in_training_only(kind, option):
     assert torch.equal(layer(x), layer(x))
 
 
+def test_a_network_whose_attention_cannot_be_recorded_is_refused():
+    replaced = gsa.nn.replace_convolutions(nn.Sequential(nn.Conv2d(1, 2, 3)), "R4")
+    with pytest.raises(ValueError, match="but Sequential has none; where heads of PosedAttention look"):
+        record_attention(replaced).__enter__()
+
+
 def test_recorded_maps_have_no_gradients():
     layer = LiftingSelfAttention("R4", 1, 2, 1, 6, 3)
     with record_attention(layer) as maps:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra import initialize_config_module
+from hydra import compose, initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
+from omegaconf.errors import InterpolationResolutionError
 
 import gsa
 from gsa import runner
@@ -284,3 +285,17 @@ def test_a_configuration_is_shown_with_the_folder_that_would_be_its_own(tmp_path
     command = [sys.executable, str(ROOT / "train.py"), "--cfg", "job", "--resolve", "hydra.run.dir=here"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and "output_dir: here\n" in done.stdout and not list(tmp_path.iterdir()), done.stderr
+
+
+def test_a_run_that_is_composed_needs_a_folder():
+    runner.register()
+    with initialize_config_module("gsa.configs", version_base="1.3"):
+        config = compose("train")
+    with pytest.raises(InterpolationResolutionError, match="a run needs a folder: compose with output_dir=…"):
+        runner.train(config)
+
+
+def test_a_notebook_starts_no_processes(configure, monkeypatch):
+    monkeypatch.setattr("lightning.pytorch.trainer.connectors.accelerator_connector._IS_INTERACTIVE", True)
+    with pytest.raises(ConfigError, match="processes cannot be started from a notebook: train by the command"):
+        check(configure("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"))

@@ -143,7 +143,7 @@ def test_a_run_takes_the_place_of_no_other(small, tmp_path, file):
     for options in (["seed=5"], [f"ckpt_path='{last}'"]):
         with pytest.raises(ConfigError, match=r"run holds a run already: ckpt_path=auto goes on with it, or choose an"):
             train(small(*options))
-    with pytest.raises(ConfigError, match=r"run holds a run already: choose another folder \(hydra.run.dir"):
+    with pytest.raises(ConfigError, match=r"run holds a run already: choose another folder \(output_dir\)"):
         train(small("train=false", f"ckpt_path='{last}'"))
     for _ in range(2):
         train(small("train=false", f"ckpt_path='{last}'", folder="tested"))
