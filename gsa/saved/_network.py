@@ -34,7 +34,9 @@ def load(path: str | os.PathLike[str]) -> Network: ...
 @overload
 def load(path: str | os.PathLike[str], network: Own) -> nn.Module: ...
 def load(path: str | os.PathLike[str], network: Own | None = None) -> nn.Module:
-    """A trained network in eval mode; it takes pictures as its `pictures.normalise` makes them.
+    """A trained network; it takes pictures as its `pictures.normalise` makes them.
+
+    It is in eval mode, in which Lightning would leave it: call `train()` before it is trained further.
 
     Args:
         path: folder of a run (its best weights), a checkpoint, or a folder written by `export`; or the name of a

@@ -48,6 +48,7 @@ def draw_orbit(
         ValueError: an image or features of other dimensions, a channel that is not there.
     """
     group = groups.group(group)
+    image = torch.as_tensor(image)
     check_picture(image)
     with torch.no_grad():
         elements = range(0, group.order, -(-group.order // _MOST))

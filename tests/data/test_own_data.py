@@ -306,3 +306,12 @@ def test_workers_that_would_persist_end_with_their_loader():
     trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False)
     trainer.fit(Classifier(nn.Sequential(nn.Flatten(), nn.Linear(144, 2)), 2, torch.optim.AdamW), made)
     assert not multiprocessing.active_children()
+
+
+def test_without_a_trainer_every_epoch_is_another():
+    made, again = (completed(Stripes(), seed=0) for _ in range(2))
+    first, second = (torch.cat([x for x, _ in made.train_dataloader()]) for _ in range(2))
+    loader = again.train_dataloader()
+    assert not torch.equal(first, second)
+    for epoch in (first, second):
+        assert torch.equal(torch.cat([x for x, _ in loader]), epoch)

@@ -300,7 +300,7 @@ def test_each_dropout_acts_in_training_only(kind, option):
 
 
 def test_a_network_whose_attention_cannot_be_recorded_is_refused():
-    replaced = gsa.nn.replace_convolutions(nn.Sequential(nn.Conv2d(1, 2, 3)), "R4")
+    replaced = gsa.nn.replace_convolutions(torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3)), "R4")
     with pytest.raises(ValueError, match="but Sequential has none; where heads of PosedAttention look"):
         record_attention(replaced).__enter__()
 
