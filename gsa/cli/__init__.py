@@ -71,7 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def train() -> None:
-    """The command gsa-train, `gsa.runner.main`, which needs more packages than this one."""
+    """The command gsa-train, `gsa.runner.main`, which needs more packages than this one, and seconds to be loaded."""
+    end_as_init()
     try:
         from gsa import runner
     except ModuleNotFoundError as error:

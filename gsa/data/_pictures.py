@@ -102,8 +102,7 @@ class PictureDataModule(DescribedData):
             return
         parts = self.load()
         check_parts(self.name, parts, self.sizes, self.for_test_only)
-        once = len(parts["train"]) // self.batch_size
-        self._of_epoch = once * max(math.ceil(self.least_batches / max(once, 1)), 1)
+        self._of_all = len(parts["train"])
         if self.train_pictures is not None and not self.for_test_only:
             parts["train"] = self._few(parts["train"], self.train_pictures)
         if len(parts["train"]) < self.batch_size and not self.for_test_only:
@@ -125,7 +124,8 @@ class PictureDataModule(DescribedData):
         seen = batches * self.batch_size
         keeps = getattr(self.trainer, "overfit_batches", 0) > 0
         length = len(self.parts["train"])
-        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, self._of_epoch, keeps, alone)
+        each = self._batches()
+        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, each, keeps, alone)
         self._order = order
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
@@ -139,7 +139,8 @@ class PictureDataModule(DescribedData):
         return self._share_of("test")
 
     def _batches(self) -> int:
-        return self._of_epoch
+        once = self._of_all // self.batch_size  # which whoever looks for a larger size of batches may change
+        return once * max(math.ceil(self.least_batches / max(once, 1)), 1)
 
     def pictures_of(self, batches: int) -> int:
         return batches * self.batch_size

@@ -41,12 +41,16 @@ def written_down(error: Exception) -> str:
     return _told(error) + "".join(f"\nthe log has the rest: {handler.baseFilename}" for handler in files)
 
 
-def way_on(last: Path, config: DictConfig) -> str:
-    """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file."""
+def way_on(last: Path, config: DictConfig, number: int) -> str:
+    """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file.
+
+    Nothing where its own words name the folder, or SLURM gives them again in the same job, which names it.
+    """
     of_hydra = HydraConfig.get()
     is_sweep = of_hydra.mode is RunMode.MULTIRUN
     key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
-    has_folder = any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra) or "SLURM_JOB_ID" in os.environ
+    is_again = number == signal.SIGUSR1 and "SLURM_JOB_ID" in os.environ
+    has_folder = is_again or any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra)
     if config.ckpt_path == "auto" and has_folder:
         return ""
     added = f"{override(key, Path(of_hydra.sweep.dir))} ckpt_path=auto" if is_sweep else override("ckpt_path", last)
@@ -68,6 +72,6 @@ def _lacks_compiler(error: Exception) -> bool:
 def _told(error: Exception) -> str:
     """Of an error in a worker that loads data, without the traceback that torch makes part of it."""
     if _lacks_compiler(error):
-        return "compile=true needs a C++ compiler, but there is no g++: install it, or say compile=false"
+        return "compile=true needs a C++ compiler, but none works (g++, or CXX): install one, or say compile=false"
     _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
     return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)

@@ -72,8 +72,8 @@ def main() -> None:
     for what, asked in _SURROUNDINGS.items():
         try:
             asked()
-        except OSError as error:
-            _refuse(f"{what}, but: {error.strerror}")
+        except (OSError, UnicodeError) as error:
+            _refuse(f"{what}, but: {getattr(error, 'strerror', None) or error}")
     settle()
     let_hydra_parse()
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
@@ -204,7 +204,9 @@ def _main(config: DictConfig) -> float | None:
             logging.getLogger(__name__).error("configuration refused: %s", error)
         raise
     except Stopped as stopped:
-        goes_on = f"; the same command goes on{way_on(stopped.checkpoint, config)}" if stopped.checkpoint else ""
+        goes_on = ""
+        if stopped.checkpoint:
+            goes_on = f"; the same command goes on{way_on(stopped.checkpoint, config, stopped.code - 128)}"
         if is_first_rank():
             print(f"{stopped}{goes_on}", file=sys.stderr)
             if multiprocessing.parent_process() is None:  # not a job of a sweep that another process leads

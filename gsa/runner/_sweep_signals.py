@@ -32,6 +32,8 @@ def let_jobs_save(folder: Path, then: Callable[[int], object]) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for other in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(other, end)
+        if number == signal.SIGUSR1:  # SLURM's SIGTERM follows, if another run of the job has it queued again
+            signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, end))
         jobs = {job.pid for job in multiprocessing.active_children() if job.pid is not None}
         saving = held_by(jobs, folder)
         if saving:

@@ -1,4 +1,4 @@
-"""One of the processes of a run: python -m gsa.runner.rank config.yaml PARENT"""
+"""One of the processes of a run: python -c "from gsa.runner import rank; rank.run()" config.yaml PARENT"""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from gsa.runner._config_file import read_config
 from gsa.runner._run import take_part
 from gsa.training import Stopped
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 
 @record
@@ -23,7 +23,6 @@ def main(config: str, parent: int) -> None:
     """Take part in the run of a configuration; end when the process that started this one does."""
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # which the process that started this one answers
     threading.Thread(target=_follow, args=(parent,), daemon=True).start()
-    sys.path.append(os.getcwd())  # as in the process that started this one
     if (rank := os.environ["RANK"]) != "0":
         with Path(config).with_name(f"rank_{rank}.log").open("w", encoding="utf-8") as log:
             os.dup2(log.fileno(), 1)
@@ -38,7 +37,8 @@ def _follow(parent: int) -> None:
     os._exit(1)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """`main`, with the arguments of the command."""
     try:
         main(sys.argv[1], int(sys.argv[2]))
     except Exception:  # which the process that started this one tells in a line

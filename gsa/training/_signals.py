@@ -54,7 +54,7 @@ class SaveOnSignal(Callback):
     Before training, a run has nothing to lose; after it, in its test or report, all of it is on disk. A second signal
     stops at once, too. SIGUSR2 is heard where somebody has a handler for it, as submitit has, which tells a job so when
     its time is up or others come first: it is called once the run is saved. Where a job is told as a whole, a process
-    that another leads hears it twice: from outside and from there.
+    hears it twice, from outside and from that which leads it, or from another of the run that was told before it.
 
     Args:
         dirpath: folder of last.ckpt.
@@ -71,6 +71,7 @@ class SaveOnSignal(Callback):
         self.waits = False
         self._listens = False
         self._saved = self._ends = False  # whether the run is saved; whether its job has been told that it ends
+        self._is_passed_on = False  # whether another process has heard it first
         self._since = 0.0
         self._queues: Callable[[int, Any], Any] | None = None
         self._hosts: torch.distributed.ProcessGroup | None = None
@@ -85,6 +86,7 @@ class SaveOnSignal(Callback):
     def listening(self) -> Iterator[None]:
         """While inside, signals come here; around all that a run does."""
         self.received, self._saved, self._ends, self._before = None, False, False, _written(self._last)
+        self._is_passed_on = False
         self._queues = handler if callable(handler := signal.getsignal(signal.SIGUSR2)) else None
         ours = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, *([signal.SIGUSR2] if self._queues else [])]
         with handled(ours, self._receive):
@@ -99,7 +101,7 @@ class SaveOnSignal(Callback):
         is_first = self.received is None
         if is_first:
             self.received, self._since = number, now
-        is_echo = not is_first and _has_leader() and now - self._since <= _ONCE
+        is_echo = not is_first and (self._is_passed_on or _has_leader()) and now - self._since <= _ONCE
         if self.received == signal.SIGUSR1 and number == signal.SIGTERM and not self._ends:
             self._ends = is_echo = True  # of SLURM, when the run that saved first has its job queued again
         if not (is_echo or (is_first and self.waits)):
@@ -139,17 +141,17 @@ class SaveOnSignal(Callback):
 
     def _save_if_anyone_was_told(self, trainer: lightning.Trainer) -> None:
         if self._anyone_was_told():
-            self.received = self.received or signal.SIGTERM  # another process was told
             trainer.save_checkpoint(self._last, weights_only=False)  # with all that a resumed run needs
             self._saved = True
 
     def _anyone_was_told(self) -> bool:
-        told = self.received is not None
         if self._hosts is None:
-            return told
-        somewhere = torch.tensor(int(told))
-        torch.distributed.all_reduce(somewhere, torch.distributed.ReduceOp.MAX, group=self._hosts)
-        return bool(somewhere)
+            return self.received is not None
+        number = torch.tensor(int(self.received or 0))
+        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX, group=self._hosts)
+        if number and self.received is None:  # this process will be told, too, while it saves
+            self.received, self._since, self._is_passed_on = int(number), time.monotonic(), True
+        return bool(number)
 
     def _stop_if_saved(self) -> None:
         if self._saved:

@@ -101,3 +101,11 @@ def test_earlier_runs_had_all(configure, data):
     assert "train_pictures" in config.data
     earlier = {"data": {key: value for key, value in config.data.items() if key != "train_pictures"}, "model": {}}
     assert as_meant(earlier)["data"]["train_pictures"] is None
+
+
+def test_an_epoch_is_of_the_size_of_batches_that_the_data_have_then():
+    """As when Lightning looks for a larger one."""
+    module = DigitsDataModule(batch_size=16)
+    module.setup()
+    module.batch_size = 100
+    assert module.batches_per_epoch() == len(module.train_dataloader()) == 12

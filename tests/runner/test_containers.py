@@ -72,7 +72,7 @@ def test_what_lacks_outside_of_the_program_is_told_in_a_line():
     without = RuntimeError("InvalidCxxCompiler: No working C++ compiler found in …cpp.cxx: (None, 'g++')\n\nSet TORCH…")
     assert is_of_the_surroundings(lost) and is_of_the_surroundings(without)
     said, *_ = written_down(without).splitlines()
-    assert said == "compile=true needs a C++ compiler, but there is no g++: install it, or say compile=false"
+    assert said == "compile=true needs a C++ compiler, but none works (g++, or CXX): install one, or say compile=false"
     assert not is_of_the_surroundings(RuntimeError("shapes do not fit"))
 
 

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from types import SimpleNamespace as Is
 
@@ -50,9 +51,8 @@ def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wishe
     monkeypatch.setattr(_processes, "start_processes", lambda *given: started.append(given) or Is(close=print))
     _processes._start(tmp_path, 2, 1234, str(tmp_path))
     ((_, _, commands, environments, _),) = started
-    assert all(
-        command[:2] == ("-P", "-m") for command in commands.values()
-    )  # no file of this folder is imported in its place
+    for safe, _, begin, *_ in commands.values():  # what is imported is as here, and no file of this folder instead
+        assert safe == "-P" and f"sys.path[:] = {sys.path!r};" in begin
     assert [environments[rank]["OMP_NUM_THREADS"] for rank in range(2)] == [each, each]
 
 

@@ -245,7 +245,7 @@ def failing(how, rank=None):
 
 def processes_of(run):
     """The ranks of a run and the workers of their data loaders that are alive."""
-    found = subprocess.run(["pgrep", "-f", f"gsa.runner.rank {run}"], capture_output=True, text=True).stdout
+    found = subprocess.run(["pgrep", "-f", f"rank.run.. {run}"], capture_output=True, text=True).stdout
     return sorted(map(int, found.split()))
 
 

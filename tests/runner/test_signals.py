@@ -158,8 +158,25 @@ def test_a_job_that_is_queued_again_is_told_to_end_and_saves(tmp_path):
         assert heard == stops_at and listener.received == first
 
 
+def test_who_is_told_by_another_process_first_hears_an_echo(tmp_path, monkeypatch):
+    """Of the signal that comes to all; planted: a later one, and one process alone, in which it is a second wish."""
+    tell = lambda number, *_, **__: number.fill_(signal.SIGUSR1)  # noqa: E731
+    monkeypatch.setattr("torch.distributed.all_reduce", tell)
+    listener = SaveOnSignal(str(tmp_path))
+    with listener.listening():
+        listener.waits, listener._hosts = True, object()
+        assert listener._anyone_was_told() and listener.received == signal.SIGUSR1
+        signal.raise_signal(signal.SIGUSR1)
+        monkeypatch.setattr("gsa.training._signals._ONCE", -1.0)
+        with pytest.raises(Stopped, match="SIGUSR1"):
+            signal.raise_signal(signal.SIGUSR1)
+    with listener.listening():
+        listener._hosts = None
+        assert not listener._anyone_was_told()
+
+
 SWEEP = """
-import multiprocessing, os, pathlib, signal, sys, time
+import multiprocessing, os, pathlib, signal, sys, threading, time
 from gsa.runner._folder import held
 from gsa.runner._sweep_signals import let_jobs_save
 
@@ -187,7 +204,10 @@ for name in ("a", "b"):
     begun = fork.Event()
     fork.Process(target=job, args=(name, begun)).start()
     begun.wait()
+signals = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))  # as SLURM, of a job that is queued again
 try:
+    if told == signal.SIGUSR1:
+        signals.start()
     os.kill(os.getpid(), told)
 except SystemExit as stopped:
     print(stopped.code, [str(path.relative_to(folder)) for path in sorted(folder.glob("*/*"))])

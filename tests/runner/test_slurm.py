@@ -120,15 +120,17 @@ def test_the_way_on_names_a_folder_that_the_same_words_do_not_find(configure, mo
     found = SimpleNamespace(mode=RunMode.RUN, sweep=SimpleNamespace(dir="s"), overrides=SimpleNamespace(hydra=words))
     monkeypatch.setattr(_ending.HydraConfig, "get", lambda: found)
     for ckpt_path, named in (("auto", True), ("null", True)):
-        assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
+        assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"), signal.SIGTERM)) is named
     words.append("hydra.run.dir=here")
     for ckpt_path, named in (("auto", False), ("null", True)):
-        assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"))) is named
+        assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"), signal.SIGTERM)) is named
     words.clear()
     monkeypatch.setenv("SLURM_JOB_ID", "77")
-    assert _ending.way_on(last, configure("ckpt_path=auto")) == ""
+    assert _ending.way_on(last, configure("ckpt_path=auto"), signal.SIGUSR1) == ""  # queued again by itself
+    assert "ckpt_path=" in _ending.way_on(last, configure("ckpt_path=auto"), signal.SIGTERM)  # as by scancel
     found.mode = RunMode.MULTIRUN
-    assert _ending.way_on(last, configure("ckpt_path=null")) == " with  hydra.sweep.dir=s ckpt_path=auto"
+    anew = _ending.way_on(last, configure("ckpt_path=null"), signal.SIGUSR1)
+    assert anew == " with  hydra.sweep.dir=s ckpt_path=auto"
 
 
 def test_a_job_is_queued_again_by_who_goes_on_by_itself(step, monkeypatch, capsys):
@@ -174,7 +176,7 @@ def test_a_job_of_submitit_that_was_stopped_has_failed(configure, tmp_path, monk
         raise Stopped(signal.SIGUSR2, tmp_path / "last.ckpt")
 
     monkeypatch.setattr("gsa.runner._run.train", stopped)
-    monkeypatch.setattr(_entry, "way_on", lambda last, config: "")
+    monkeypatch.setattr(_entry, "way_on", lambda *_: "")
     for name, kind in ((None, Stopped), ("SUBMITIT_EXECUTOR", _ending.Failed)):
         if name:
             monkeypatch.setenv(name, "slurm")
