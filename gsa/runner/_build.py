@@ -157,8 +157,9 @@ def _make_all(config: DictConfig) -> Run:
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise ConfigError(f"a network must have parameters to train, but {type(network).__name__} has none")
     rules = make(config.optimizer), make(config.scheduler)
-    balanced = plain["class_weights"] == "balanced"
-    loss = TrainingLoss(data.num_classes, plain["label_smoothing"], plain["mixup"], balanced)
+    weights = plain["class_weights"]
+    by_class = {"balanced": True} if weights == "balanced" else {"weights": weights}
+    loss = TrainingLoss(data.num_classes, plain["label_smoothing"], plain["mixup"], **by_class)
     kind = RecordedClassifier if config.compile == GRAPH else Classifier
     classifier = kind(network, data.num_classes, *rules, {"run": plain}, loss)
     history, listener = History(), SaveOnSignal(f"{config.output_dir}/checkpoints", config.ckpt_path)

@@ -80,6 +80,8 @@ def _opened(lock: Path) -> IO:
     try:
         return lock.open("a+")
     except PermissionError:
+        if lock.stat().st_uid == os.geteuid():
+            raise ConfigError(f"output_dir must be a folder that can be written, but {lock} is not") from None
         raise ConfigError(
             f"the run in {lock.parent} is of another user ({lock.stat().st_uid}), and this one ({os.geteuid()}) cannot "
             "write what is in it: go on as that user, or make all of it writable (umask 002 before it begins)"

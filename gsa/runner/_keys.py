@@ -76,8 +76,8 @@ def _check_top(plain: dict[str, Any]) -> None:
     if mixup < 0:
         raise ConfigError(f"mixup must be the α of a Beta distribution, or 0, but got {mixup}")
     weights, tags = plain.get("class_weights"), plain.get("tags", [])
-    if weights not in (None, "balanced"):
-        raise ConfigError(f"class_weights must be balanced, or null, but got {weights!r}")
+    if not (weights in (None, "balanced") or isinstance(weights, list)):
+        raise ConfigError(f"class_weights must be balanced, a list of numbers, or null, but got {weights!r}")
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ConfigError(f"tags must be a list of words, such as [mine,second], but got {tags!r}")
     if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):

@@ -33,7 +33,7 @@ class RunConfig:
     ema: float | None = MISSING
     label_smoothing: float = MISSING
     mixup: float = MISSING
-    class_weights: str | None = MISSING
+    class_weights: Any = MISSING
     tags: Any = MISSING
     paths: Any = MISSING
     report: bool = MISSING

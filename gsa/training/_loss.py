@@ -1,6 +1,8 @@
 """What is minimised."""
 
 import math
+from collections.abc import Sequence
+from numbers import Real
 
 import torch
 import torch.nn.functional as F
@@ -22,13 +24,20 @@ class TrainingLoss:
         mixup: α; every batch is λ x + (1 − λ) x′ with λ ~ Beta(α, α) and x′ the same pictures, one place on; targets
             alike. 0 mixes nothing.
         balanced: classes weigh w_c = N / (num_classes · N_c), so that rare ones count as much as others.
+        weights: w_c, of every class; alike when None.
 
     Raises:
-        ValueError: a number out of its range; when it is called, balanced classes of which none have been counted.
+        ValueError: a number out of its range, weights of other classes, or of balanced ones; when it is called,
+            balanced classes of which none have been counted.
     """
 
     def __init__(
-        self, num_classes: int, label_smoothing: float = 0.0, mixup: float = 0.0, balanced: bool = False
+        self,
+        num_classes: int,
+        label_smoothing: float = 0.0,
+        mixup: float = 0.0,
+        balanced: bool = False,
+        weights: Sequence[float] | Tensor | None = None,
     ) -> None:
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing must be a share in [0, 1), but got {label_smoothing}")
@@ -40,7 +49,9 @@ class TrainingLoss:
             mixup,
             balanced,
         )
-        self.weight: Tensor | None = None
+        if weights is not None and balanced:
+            raise ValueError("balanced classes weigh by their numbers, and take no weights")
+        self.weight = None if weights is None else _by_class(weights, num_classes)
 
     def count(self, of_class: Tensor) -> None:
         """Weigh classes by the number of training pictures of each, [num_classes]."""
@@ -76,6 +87,13 @@ class TrainingLoss:
             torch.distributed.all_reduce(total)
             total /= torch.distributed.get_world_size()
         return -(weight * smooth * logits.log_softmax(-1)).sum() / total
+
+
+def _by_class(weights: Sequence[float] | Tensor, num_classes: int) -> Tensor:
+    plain = weights.tolist() if isinstance(weights, Tensor) else list(weights)
+    if not (len(plain) == num_classes and all(isinstance(w, Real) and 0 < float(w) < math.inf for w in plain)):
+        raise ValueError(f"weights must be {num_classes} positive numbers, one of each class, but got {plain}")
+    return torch.tensor([float(w) for w in plain])
 
 
 def _precise(x: Tensor) -> Tensor:

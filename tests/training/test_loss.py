@@ -22,6 +22,13 @@ def test_balanced_classes_weigh_as_much_as_each_other():
     assert (found - F.cross_entropy(LOGITS, LABELS)).abs() > 1e-3  # planted: plain cross-entropy is another
 
 
+@pytest.mark.parametrize("weights", [[1, 2.0, 0.5], torch.tensor([1, 2.0, 0.5])])
+def test_classes_weigh_what_they_are_given(weights):
+    found = TrainingLoss(3, 0.1, weights=weights)(LOGITS, LABELS)
+    expected = F.cross_entropy(LOGITS, LABELS, torch.tensor([1, 2.0, 0.5]), label_smoothing=0.1)
+    torch.testing.assert_close(found, expected)
+
+
 def test_labels_and_shares_that_are_all_of_one_class_cost_the_same():
     for loss in (TrainingLoss(3, 0.1), weighed(label_smoothing=0.1), weighed()):
         torch.testing.assert_close(loss(LOGITS, F.one_hot(LABELS, 3).float()), loss(LOGITS, LABELS))
@@ -41,6 +48,9 @@ def test_pictures_and_targets_are_mixed_alike():
 
 @pytest.mark.parametrize("options, message", [
     ({"label_smoothing": 1.0}, r"a share in \[0, 1\), but got 1.0"), ({"mixup": -0.1}, "Beta distribution, or 0, but"),
+    ({"weights": [1, 2]}, r"weights must be 3 positive numbers, .* but got \[1, 2\]"),
+    ({"weights": [1, 2, 0]}, "weights must be 3 positive numbers"),
+    ({"weights": [1, 2, 3], "balanced": True}, "balanced classes weigh by their numbers, and take no weights"),
 ])  # fmt: skip
 def test_numbers_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
