@@ -1,5 +1,6 @@
 """The core needs little; what is missing for the rest is named with the extra that brings it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,5 +19,9 @@ def brought_by(extra: str) -> Iterator[None]:
     """Around imports: what they miss is named with the extra that brings it."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        raise not_installed(error.name, extra) from error
+    except ImportError as error:
+        if str(error.name).partition(".")[0] in sys.stdlib_module_names:
+            raise ImportError(f"this needs Linux or macOS, on Windows WSL, as there is no {error.name} here") from error
+        if isinstance(error, ModuleNotFoundError):
+            raise not_installed(error.name, extra) from error
+        raise

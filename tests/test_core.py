@@ -30,6 +30,13 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Others()
 """
 
 
+def test_what_needs_another_system_is_told_from_what_is_not_installed():
+    code = WITHOUT.format(missing={"fcntl"}) + "from gsa import cli; cli.train()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said = "gsa-train: this needs Linux or macOS, on Windows WSL, as there is no fcntl here\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def with_the_core_alone(code: str, folder: Path) -> subprocess.CompletedProcess:
     """Run code where nothing can be imported that the extras `train` and `hub` bring (filelock comes with torch)."""
     extras = PROJECT["optional-dependencies"]

@@ -201,6 +201,10 @@ def _try(run: Run) -> None:
                 f"callbacks.{name}.monitor={node.monitor} is of two classes, but the data have {run.data.num_classes}: "
                 "monitor val/accuracy or val/loss"
             )
+    if run.trainer.strategy.root_device.type == "mps" and str(run.trainer.precision).startswith("64"):
+        raise ConfigError(
+            f"trainer.precision={run.trainer.precision} needs float64, which no GPU of Apple has: trainer=cpu"
+        )
     optimizer = run.classifier.new_optimizer()
     if run.config.compile == GRAPH and run.config.train:
         check_recordable(run.trainer, optimizer)

@@ -156,6 +156,6 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
                 f"{name_of(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
                 "that returns what is to be judged, such as lambda x: network(x)['out'], and call network.eval() before"
             )
-        return output.clone() if output.is_floating_point() or output.is_complex() else output.double()
+        return output.clone() if output.is_floating_point() or output.is_complex() else output.cpu().double()
 
     return run

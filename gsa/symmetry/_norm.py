@@ -16,7 +16,7 @@ def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None
     """
     if actual.shape != expected.shape:
         raise ValueError(f"expected the shape {list(expected.shape)}, but got {list(actual.shape)}")
-    scale = norm(expected) if scale is None else scale.double()
+    scale = norm(expected) if scale is None else _precise(scale)
     return (norm(_precise(actual) - _precise(expected)) / scale.clamp_min(torch.finfo(torch.float64).tiny)).item()
 
 
@@ -33,4 +33,5 @@ def zero_beside(gradients: Iterable[Tensor]) -> float:
 
 
 def _precise(x: Tensor) -> Tensor:
+    x = x.cpu() if x.device.type == "mps" else x  # which knows no float64
     return x.to(torch.complex128) if x.is_complex() else x.double()

@@ -119,11 +119,13 @@ def leaves_steps_out(optimizer: Optimizer) -> bool:
     """Whether an optimizer does nothing in a step where its `found_inf` is 1.
 
     Of torch's, those that are fused still, whatever was loaded, but for a first step with momentum: leaving it out,
-    SGD would go on from momenta that were never written.
+    SGD would go on from momenta that were never written. None on MPS, where torch's kernels before 2.13 pass over it.
     """
+    groups, begun = optimizer.param_groups, bool(optimizer.state)
+    if any(parameter.device.type == "mps" for group in groups for parameter in group["params"]):
+        return False
     if isinstance(optimizer, Muon):
         return True
-    groups, begun = optimizer.param_groups, bool(optimizer.state)
     fused = getattr(optimizer, "_step_supports_amp_scaling", False) and all(group["fused"] for group in groups)
     return fused and (begun or not any(group.get("momentum") for group in groups))
 

@@ -133,8 +133,8 @@ class SaveOnSignal(Callback):
     def on_train_epoch_start(self, *_: Any) -> None:
         self._stop_if_saved()
 
-    def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        self.waits = False
+    def on_fit_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        self.waits = False  # now that Lightning has let go of its loaders, in which nothing may interrupt it
 
     def on_exception(self, trainer: lightning.Trainer, *_: Any) -> None:
         self.waits = False

@@ -1,6 +1,7 @@
 """Matrices by Muon, the rest by AdamW, positions without decay."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -178,6 +179,14 @@ def test_what_begins_with_the_first_step_cannot_leave_it_out():
     assert leaves_steps_out(optimizer)
     optimizer.load_state_dict(torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9).state_dict())
     assert not leaves_steps_out(optimizer)  # it is fused no longer
+
+
+def test_nothing_is_left_out_on_mps():
+    """Whose kernels pass over it before torch 2.13; elsewhere Muon leaves steps out."""
+    optimizer = muon(nn.Linear(2, 2))
+    assert leaves_steps_out(optimizer)
+    optimizer.param_groups[0]["params"] = [SimpleNamespace(device=torch.device("mps"))]
+    assert not leaves_steps_out(optimizer)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,11 @@ from gsa.ops.impl.tiled._stages import Stages, softmax
 
 __all__ = ["Work"]
 
-_CHUNK = {"cpu": 1 << 18, "cuda": 1 << 24}  # scores worked on at a time: a cache of a core, a fill of a GPU
+_CHUNK = {
+    "cpu": 1 << 18,
+    "cuda": 1 << 24,
+    "mps": 1 << 24,
+}  # scores worked on at a time: a cache of a core, a fill of a GPU
 
 
 class Work:
