@@ -86,8 +86,8 @@ def check_tensor(x: object, taker: str) -> None:
     """
     if isinstance(x, Proxy):
         raise ValueError(
-            f"{taker} cannot be traced by torch.fx: name its class among the leaf_modules; networks give features by "
-            "gsa.create_model(…, features_only=True)"
+            f"{taker} cannot be traced by torch.fx: make a leaf of the module that it is in (leaf_modules); networks "
+            "give features by gsa.create_model(…, features_only=True)"
         )
     if not isinstance(x, Tensor):
         raise ValueError(

@@ -75,7 +75,7 @@ def train() -> None:
     end_as_init()
     try:
         from gsa import runner
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(f"gsa-train: {error}", file=sys.stderr)
         sys.exit(2)
     runner.main()

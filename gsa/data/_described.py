@@ -35,6 +35,7 @@ class DescribedData(lightning.LightningDataModule):
     redrawn: Sequence[str] = ()
     parts: Mapping[str, Any]
     batch_size: int
+    _alone = 0  # epochs that were begun without a trainer
 
     def batches_per_epoch(self, trainer: lightning.Trainer | None = None) -> int:
         """Training batches of an epoch, as many as the trainer takes, or the one that has the data; all without one."""
@@ -56,12 +57,10 @@ class DescribedData(lightning.LightningDataModule):
 
     def picture_format(self) -> dict[str, str | int | list]:
         """What a trained network has to know to be shown other pictures, in plain values."""
-        white = {} if self.white is None else {"white": self.white}
+        white = {} if self.white is None else {"white": int(self.white)}
         return {
             "data": self.name,
-            "in_channels": self.in_channels,
-            "image_size": self.image_size,
-            "num_classes": self.num_classes,
+            **{name: int(getattr(self, name)) for name in ("in_channels", "image_size", "num_classes")},
             "mean": [float(value) for value in self.mean],
             "std": [float(value) for value in self.std],
             "classes": list(self.classes),
@@ -84,6 +83,11 @@ class DescribedData(lightning.LightningDataModule):
         seen = loop.epoch_loop.batch_progress.current.processed
         goes_on = loop.restarting and seen < self.batches_per_epoch()  # else Lightning counts from 0
         return loop.epoch_progress.current.processed, seen if goes_on else 0
+
+    def _next_epoch(self) -> int:
+        """Without a trainer, each time that training pictures are gone through is the next."""
+        self._alone += 1
+        return self._alone - 1
 
     def _rank(self, batch_size: int = 0) -> tuple[int, int]:
         """Which of how many processes this is; refused if batches of so many pictures cannot be shared out."""

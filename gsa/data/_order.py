@@ -1,7 +1,7 @@
 """In which order training pictures are gone through."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy
 from torch.utils.data import SequentialSampler
@@ -38,7 +38,7 @@ class EpochOrder(SequentialSampler):
         rank, world: which of how many processes this is.
         batches: of an epoch, which may end within a round; those of one round when None.
         keeps: whether all epochs have the order of the first, as those that overfit.
-        counts: whether it goes to the next epoch by itself, each time that it is begun, as nobody tells it.
+        counted: gives the next epoch, each time that it is begun, until somebody tells it; the first one when None.
     """
 
     def __init__(
@@ -52,24 +52,24 @@ class EpochOrder(SequentialSampler):
         world: int = 1,
         batches: int | None = None,
         keeps: bool = False,
-        counts: bool = False,
+        counted: Callable[[], int] | None = None,
     ) -> None:
         self.length, self.seed, self.epoch = length // batch_size * batch_size, seed, epoch
         self.count = self.length if batches is None else batches * batch_size
         self.rounds = -(-self.count // self.length)
         self.resumed, self.seen = epoch, seen
         self.batch_size, self.rank, self.world = batch_size, rank, world
-        self.data_source, self.keeps, self.counts = range(length), keeps, counts
+        self.data_source, self.keeps, self.counted = range(length), keeps, counted
 
     def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
+        self.epoch, self.counted = epoch, None
 
     def __len__(self) -> int:
         return self.count // self.world
 
     def __iter__(self) -> Iterator[tuple[int, int]]:  # type: ignore[override]  # a round goes with each
-        epoch, seen = self.epoch, self.seen if self.epoch == self.resumed else 0
-        self.epoch += self.counts
+        epoch = self.epoch if self.counted is None else self.counted()
+        seen = self.seen if epoch == self.resumed else 0
         return itertools.islice(self._from(epoch, seen), (self.count - seen) // self.world)
 
     def _from(self, epoch: int, seen: int) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import count
 from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
@@ -100,7 +99,6 @@ class OwnData(DescribedData):
         self.parts: dict[str, _Part] = {}
         self._sizes: dict[str, int] = {}  # of first batches: not every loader has one for all
         self.batch_size, self.eval_batch_size = 0, 100  # the first until the loaders are asked
-        self._alone = count()  # epochs
 
     def prepare_data(self) -> None:
         self.inner.prepare_data()
@@ -163,10 +161,7 @@ class OwnData(DescribedData):
         return super().classes if names is None else [str(name) for name in names]
 
     def _resumed_at(self) -> tuple[int, int]:
-        """As of `DescribedData`; without a trainer, each time that training pictures are gone through is the next."""
-        if self.trainer is None:
-            return next(self._alone), 0
-        return super()._resumed_at()
+        return (self._next_epoch(), 0) if self.trainer is None else super()._resumed_at()
 
     def _batches(self) -> int:
         return len(self._loader("train"))

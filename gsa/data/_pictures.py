@@ -91,7 +91,6 @@ class PictureDataModule(DescribedData):
         self.augmentation = tuple(augmentation)
         self.eval_batch_size = max(batch_size, 100) if eval_batch_size is None else eval_batch_size
         self.parts: dict[str, NormalisedPictures] = {}
-        self._order: EpochOrder | None = None  # of the loader that was made last
 
     def load(self) -> dict[str, LabelledPictures]:
         """The three parts, "train", "val" and "test"."""
@@ -119,14 +118,12 @@ class PictureDataModule(DescribedData):
             raise ValueError(f"{self.name} must have training pictures, but all are for the test")
         rank, world = self._rank(self.batch_size)
         epoch, batches = self._resumed_at()
-        if (alone := self.trainer is None) and self._order is not None:
-            epoch = self._order.epoch
+        counted = self._next_epoch if self.trainer is None else None
         seen = batches * self.batch_size
         keeps = getattr(self.trainer, "overfit_batches", 0) > 0
         length = len(self.parts["train"])
         each = self._batches()
-        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, each, keeps, alone)
-        self._order = order
+        order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, each, keeps, counted)
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
     def val_dataloader(self) -> DataLoader:

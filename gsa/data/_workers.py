@@ -95,8 +95,7 @@ def read_once(loader: Any) -> Iterator[Any]:
     try:
         yield from loader
     finally:
-        if isinstance(loader, DataLoader) and loader._iterator is not None:
-            loader._iterator._shutdown_workers()  # type: ignore[attr-defined]  # as it has any
+        if isinstance(loader, DataLoader):
             loader._iterator = None
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
@@ -57,6 +57,11 @@ class Features(nn.Module):
     @property
     def num_features(self) -> int:
         return self.network.num_features
+
+    @property
+    def pretrained_cfg(self) -> dict[str, Any]:
+        """As `Network.pretrained_cfg`."""
+        return self.network.pretrained_cfg
 
     def prune(self) -> None:
         """Take away what leads to none of the features, so that it costs nothing and every parameter has a gradient.

@@ -101,7 +101,8 @@ class Network(nn.Module):
             return {}
         side = self.pictures.image_size
         size = (self.pictures.in_channels, side, side)
-        return {"input_size": size, "mean": self.pictures.mean, "std": self.pictures.std, "crop_pct": 1.0}
+        framed = {"input_size": size, "crop_pct": 1.0, "interpolation": "bilinear"}
+        return framed | {"mean": self.pictures.mean, "std": self.pictures.std}
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters that say where heads look, which should not decay, as timm's optimizers ask."""

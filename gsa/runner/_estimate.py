@@ -177,6 +177,8 @@ def _median(measure: Callable[[], float]) -> float:
 def _timed(work: Callable[[], object], device: torch.device) -> float:
     start = time.perf_counter()
     work()
-    if device.type != "cpu":
-        getattr(torch, device.type).synchronize()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
     return time.perf_counter() - start

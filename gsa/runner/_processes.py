@@ -76,7 +76,7 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
 
 def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
     # Modules are looked for where this process does, and not in the current folder first.
-    begin = f"import sys; sys.path[:] = {sys.path!r}; from gsa.runner import rank; rank.run()"
+    begin = f"import sys; sys.path[:] = {list(map(str, sys.path))!r}; from gsa.runner import rank; rank.run()"
     command = ("-P", "-c", begin, str(folder / "config.yaml"), str(os.getpid()))
     wished = os.environ.get("OMP_NUM_THREADS")
     is_for_all = not wished or wished == granted_cores()

@@ -21,7 +21,8 @@ def let_jobs_save(folder: Path, then: Callable[[int], object]) -> None:
     """From here on, Ctrl-C, SIGTERM and SIGUSR1 wait for the jobs that are at work in the folder of a sweep.
 
     Ctrl-C reaches them by itself, the others are passed on; they save and stop, and no other begins: launchers would
-    kill the rest as soon as one has stopped. A second signal stops at once.
+    kill the rest as soon as one has stopped. A second signal stops at once, but for a
+    SIGTERM after SIGUSR1, which SLURM sends to a job that is queued again.
 
     Args:
         folder: of the sweep.

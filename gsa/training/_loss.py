@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Real
+from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
@@ -56,7 +56,7 @@ class TrainingLoss:
     def count(self, of_class: Tensor) -> None:
         """Weigh classes by the number of training pictures of each, [num_classes]."""
         if not self.balanced:
-            raise ValueError("classes weigh alike here: pass balanced=True to weigh them by their numbers")
+            raise ValueError("classes are not weighed by their numbers here: pass balanced=True")
         self.weight = of_class.sum() / (self.num_classes * of_class.clamp_min(1))
 
     def mix(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,10 +90,11 @@ class TrainingLoss:
 
 
 def _by_class(weights: Sequence[float] | Tensor, num_classes: int) -> Tensor:
-    plain = weights.tolist() if isinstance(weights, Tensor) else list(weights)
-    if not (len(plain) == num_classes and all(isinstance(w, Real) and 0 < float(w) < math.inf for w in plain)):
-        raise ValueError(f"weights must be {num_classes} positive numbers, one of each class, but got {plain}")
-    return torch.tensor([float(w) for w in plain])
+    with suppress(TypeError, ValueError, RuntimeError, OverflowError):  # of what is no list of numbers
+        found = torch.as_tensor(weights, dtype=torch.float32)
+        if found.shape == (num_classes,) and bool(((found > 0) & (found < math.inf)).all()):
+            return found
+    raise ValueError(f"weights must be {num_classes} positive numbers, one of each class, but got {weights}")
 
 
 def _precise(x: Tensor) -> Tensor:

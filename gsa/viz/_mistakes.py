@@ -33,7 +33,7 @@ def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
     axes = list(figure.subplots(rows, _COLUMNS, squeeze=False).flat)
     for axis in axes:
         axis.set_axis_off()
-    for axis, picture, caption in zip(axes, torch.as_tensor(pictures), captions, strict=False):
+    for axis, picture, caption in zip(axes, map(torch.as_tensor, pictures), captions, strict=False):
         axis.imshow(numbers(picture.movedim(0, -1).squeeze(-1).clamp(0, 1)), cmap="gray", vmin=0, vmax=1)
         axis.set_title(caption, fontsize=8)
     return figure

@@ -70,6 +70,8 @@ def test_without_a_trainer_every_epoch_is_another(asks_again):
         order = EpochOrder(len(module.parts["train"]), 0, number, batch_size=200)
         torch.testing.assert_close(epoch, torch.stack([module.parts["train"][key][0] for key in order]))
     assert not torch.equal(epochs[0], epochs[1])
+    loader.sampler.set_epoch(1)  # as Lightning does
+    assert all(torch.equal(torch.cat([x for x, _ in loader]), epochs[1]) for _ in range(2))
 
 
 def test_turned_counts_counter_clockwise():

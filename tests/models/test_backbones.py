@@ -148,4 +148,6 @@ def test_timm_prepares_pictures_as_a_trained_network_knows_them():
     digit = to_pil_image(torch.rand(1, 28, 28))
     expected = network.pictures.normalise(to_tensor(digit))
     torch.testing.assert_close(prepare(digit), expected)
+    larger = to_pil_image(torch.rand(1, 64, 64))
+    torch.testing.assert_close(prepare(larger), network.pictures.normalise(to_tensor(larger.resize((28, 28), 2))))
     assert gsa.create_model("rotmnist_gsa").pretrained_cfg == {}  # untrained

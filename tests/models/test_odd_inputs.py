@@ -63,6 +63,10 @@ def test_sizes_may_be_integers_of_numpy(tmp_path):
     counted = numpy.array([0, 2, 1]).max() + 1
     network = gsa.create_model("digits_gsa", pretrained=True, num_classes=counted, in_channels=numpy.int64(1))
     assert network(torch.rand(1, 1, 8 + 4, 8 + 4)).shape == (1, 3)
+    digits = gsa.data.DigitsDataModule()
+    digits.setup()
+    digits.num_classes = counted
+    assert type(digits.picture_format()["num_classes"]) is int
     torch.save(network.pictures.plain(), tmp_path / "pictures")  # as checkpoints hold them
     assert torch.load(tmp_path / "pictures", weights_only=True)["num_classes"] == 3
     backbone = gsa.create_model("digits_gsa", features_only=True, out_indices=list(numpy.arange(2)))

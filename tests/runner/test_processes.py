@@ -52,7 +52,7 @@ def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wishe
     _processes._start(tmp_path, 2, 1234, str(tmp_path))
     ((_, _, commands, environments, _),) = started
     for safe, _, begin, *_ in commands.values():  # what is imported is as here, and no file of this folder instead
-        assert safe == "-P" and f"sys.path[:] = {sys.path!r};" in begin
+        assert safe == "-P" and f"sys.path[:] = {list(map(str, sys.path))!r};" in begin
     assert [environments[rank]["OMP_NUM_THREADS"] for rank in range(2)] == [each, each]
 
 

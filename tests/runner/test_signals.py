@@ -176,9 +176,13 @@ def test_who_is_told_by_another_process_first_hears_an_echo(tmp_path, monkeypatc
         monkeypatch.setattr("gsa.training._signals._ONCE", -1.0)
         with pytest.raises(Stopped, match="SIGUSR1"):
             signal.raise_signal(signal.SIGUSR1)
+    monkeypatch.undo()
     with listener.listening():
-        listener._hosts = None
+        listener.waits, listener._hosts = True, None
         assert not listener._anyone_was_told()
+        signal.raise_signal(signal.SIGUSR1)
+        with pytest.raises(Stopped, match="SIGUSR1"):
+            signal.raise_signal(signal.SIGUSR1)
 
 
 SWEEP = """

@@ -49,6 +49,7 @@ def test_pictures_and_targets_are_mixed_alike():
 @pytest.mark.parametrize("options, message", [
     ({"label_smoothing": 1.0}, r"a share in \[0, 1\), but got 1.0"), ({"mixup": -0.1}, "Beta distribution, or 0, but"),
     ({"weights": [1, 2]}, r"weights must be 3 positive numbers, .* but got \[1, 2\]"),
+    ({"weights": [1, 2, 1e-60]}, "weights must be 3 positive numbers"), ({"weights": 5}, "but got 5"),
     ({"weights": [1, 2, 0]}, "weights must be 3 positive numbers"),
     ({"weights": [1, 2, 3], "balanced": True}, "balanced classes weigh by their numbers, and take no weights"),
 ])  # fmt: skip
