@@ -135,6 +135,24 @@ def test_who_is_interrupted_waits_again(compilations, monkeypatch):
     assert compilations == ["forward"]
 
 
+def test_code_that_threads_read_at_the_same_time_is_read_again(compilations, monkeypatch):
+    """Planted: an error that comes again."""
+    call, ours, errors = call_of(True), JITFunction.parse, [SystemError("recursion depth mismatch")]
+
+    def parsed(self):
+        if errors and self.__name__ == "forward":
+            raise errors.pop()
+        return ours(self)
+
+    monkeypatch.setattr(JITFunction, "parse", parsed)
+    monkeypatch.setattr(_launch, "_foresee", lambda call: None)
+    _launch.forward(call)
+    assert not errors and not _ahead._UNDER_WAY
+    errors += [SystemError("recursion depth mismatch")] * 2
+    with pytest.raises(SystemError):
+        _launch.forward(call_of(True, trains=False)._replace(dropout=0.25))
+
+
 def test_what_goes_wrong_is_told_by_the_launch(compilations, monkeypatch):
     def fails(self, *arguments, **options):
         raise RuntimeError("no assembler")

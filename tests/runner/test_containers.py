@@ -47,9 +47,13 @@ def test_a_container_has_as_many_threads_as_its_share(tmp_path, monkeypatch, con
 
 
 def test_a_run_of_another_user_is_refused(tmp_path, monkeypatch):
+    """Planted: one's own file."""
     (tmp_path / ".lock").touch()
     monkeypatch.setattr(Path, "open", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
-    with pytest.raises(ConfigError, match=r"is of another user \(\d+\), and this one \(\d+\) cannot"), held(tmp_path):
+    with pytest.raises(ConfigError, match=r"can be written, but .*\.lock is not"), held(tmp_path):
+        pass
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(ConfigError, match=r"is of another user \(\d+\), and this one \(12345\) cannot"), held(tmp_path):
         pass
 
 

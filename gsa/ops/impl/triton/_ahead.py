@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["compile_ahead", "wait_for"]
+__all__ = ["compile_ahead", "wait_for", "wait_for_all"]
 
 _LOG = logging.getLogger("gsa.ops")
 _UNDER_WAY: dict[Hashable, Future] = {}
@@ -45,3 +45,9 @@ def wait_for(key: Hashable) -> None:
     if (future := _UNDER_WAY.get(key)) is not None:
         wait([future])
         _UNDER_WAY.pop(key, None)  # not before: whoever is interrupted waits again, and compiles nothing twice
+
+
+def wait_for_all() -> None:
+    """Until nothing is being compiled."""
+    for key in list(_UNDER_WAY):
+        wait_for(key)

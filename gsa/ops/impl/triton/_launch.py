@@ -4,7 +4,7 @@ import math
 import os
 import shutil
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gsa.ops._call import Call, Gradients, Needed
 from gsa.ops.impl._layout import empty_channels_first
-from gsa.ops.impl.triton._ahead import compile_ahead, wait_for
+from gsa.ops.impl.triton._ahead import compile_ahead, wait_for, wait_for_all
 from gsa.ops.impl.triton._sizes import PIXELS, poses_together
 
 __all__ = ["backward", "forward", "is_installed", "programs", "refusal"]
@@ -96,7 +96,12 @@ def _launch(name: str, call: Call, *arguments: Tensor | float) -> None:
         compile_ahead(key, kernel, arguments, plan)
     else:
         wait_for(key)
-        kernel[(programs(name, call),)](*arguments, **plan, num_warps=1)
+        launch = partial(kernel[(programs(name, call),)], *arguments, **plan, num_warps=1)
+        try:
+            launch()
+        except SystemError:  # Python before 3.11.8 and 3.12.2, where threads read code at the same time: gh-106905
+            wait_for_all()
+            launch()
 
 
 def _foresee(call: Call) -> None:
