@@ -69,9 +69,7 @@ def _draw(axis: Axes, encoding: Any) -> None:
     from matplotlib import colormaps
     from matplotlib.patches import Circle
 
-    offsets, sharpness, directions = (
-        numbers(of_heads.detach()) for of_heads in (encoding.offset, encoding.sharpness, _directions(encoding))
-    )
+    offsets, sharpness, directions = map(numbers, (encoding.offset, encoding.sharpness, _directions(encoding)))
     for head, (x, y) in enumerate(offsets):
         colour = colormaps["hsv"](head / len(offsets))
         radius = sharpness[head] ** -0.5
