@@ -82,7 +82,7 @@ class QuadraticEncoding(Encoding):
             pixels = neighbourhood.pixels(1, 1, like=group.matrices)
             acted = torch.einsum("hij, uvj -> huvi", group.matrices[group.inverse], pixels)
             self.keep_table("places", _of_offsets(acted))
-        self.start = (neighbourhood, start_sharpness, start_preference)
+        self.start = (_cells(neighbourhood, num_heads), start_sharpness, start_preference)
         self.offset = nn.Parameter(torch.empty(num_heads, 2))
         self.raw_sharpness = nn.Parameter(torch.empty(num_heads))
         preference = torch.empty(num_heads, vectors.shape[1])
@@ -94,9 +94,8 @@ class QuadraticEncoding(Encoding):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Put the heads where they start: at the cells of the window, one after the other, and at the poses."""
-        neighbourhood, sharpness, preference = self.start
-        cells = _cells(neighbourhood, self.num_heads)
+        """Put the heads where they start: at their cells, one after the other, and at the poses."""
+        cells, sharpness, preference = self.start
         heads = torch.arange(self.num_heads, device="cpu")  # as the cells are
         poses = (heads + heads // len(cells)) % self.group.order
         fill(self.offset, cells[heads % len(cells)])
@@ -105,7 +104,16 @@ class QuadraticEncoding(Encoding):
 
     def start_at_centre(self) -> None:
         """Put all heads at the centre, wide and without a preference, as attention starts elsewhere: a comparison."""
-        self.start = (Neighbourhood(1), 0.1, 0.0)
+        self.start = (_cells(Neighbourhood(1), 1), 0.1, 0.0)
+        self.reset_parameters()
+
+    def start_at(self, cells: Tensor) -> None:
+        """Put the heads at other places, of which `reset_parameters` knows from then on.
+
+        Args:
+            cells: [n, 2], in pixels, x right and y up, on the CPU; heads take them one after the other.
+        """
+        self.start = (cells, *self.start[1:])
         self.reset_parameters()
 
     @classmethod

@@ -124,9 +124,9 @@ class PosedAttention(nn.Module):
         has_bias = convolution.bias is not None
         made = cls(group, *channels, 2 * reach + 1, side**2, stride, reach - padding, has_bias, border)
         made.to(convolution.weight.device, convolution.weight.dtype)
-        cells = Neighbourhood(side).pixels(side, side, like=made.encoding.offset).flatten(0, 1)
+        cells = Neighbourhood(side).pixels(side, side, like=torch.empty(0, device="cpu"))
+        made.encoding.start_at(dilation * cells.flatten(0, 1))
         with torch.no_grad():
-            made.encoding.offset.copy_(dilation * cells)
             made.weight.copy_(convolution.weight.flatten(2).transpose(1, 2))
             if made.bias is not None and convolution.bias is not None:
                 made.bias.copy_(convolution.bias)

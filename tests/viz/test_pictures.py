@@ -149,9 +149,10 @@ def test_heads_are_drawn_where_they_look():
 
 
 def test_heads_that_prefer_no_pose_have_no_hands():
-    replaced = gsa.nn.replace_convolutions(torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3)), "R4")
-    (start, _) = viz.draw_heads(replaced[0]).axes
+    replaced = gsa.nn.replace_convolutions(torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3, dilation=2)), "R4")
+    (start, now) = viz.draw_heads(replaced[0]).axes
     assert len(start.patches) == 9 and not start.lines
+    assert [patch.center for patch in start.patches] == [patch.center for patch in now.patches]  # as filters are read
     with pytest.raises(ValueError, match="heads must have places, .* but Linear has none such"):
         viz.draw_heads(torch.nn.Linear(1, 1))
 
