@@ -9,19 +9,21 @@ from pathlib import Path
 
 import numpy
 import pytest
+import torch
 from torchvision.datasets import CIFAR10
 
 from gsa.data import CIFAR10DataModule
 from tests.data.test_downloads import Server
 
 
-def test_the_parts_are_disjoint(tmp_path, monkeypatch):
+def test_every_part_has_its_own_pictures_labels_and_colours(tmp_path, monkeypatch):
+    """Classes 0 to 8 in the files of training, 9 in that of the test; every picture's red is its label."""
     folder = tmp_path / CIFAR10.base_folder
     folder.mkdir()
     for name, _ in CIFAR10.train_list + CIFAR10.test_list:
-        index = int(name[-1]) if name[-1].isdigit() else 9
-        data = numpy.full((10_000, 3072), index, dtype=numpy.uint8)
-        (folder / name).write_bytes(pickle.dumps({"data": data, "labels": [index] * 10_000}))
+        classes = numpy.arange(10_000) % 9 if name != "test_batch" else numpy.full(10_000, 9)
+        data = (classes[:, None] + numpy.repeat([0, 100, 200], 1024)).astype(numpy.uint8)  # red, green, blue
+        (folder / name).write_bytes(pickle.dumps({"data": data, "labels": classes.tolist()}))
     (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": list("abcdefghij")}))
     monkeypatch.setattr("torchvision.datasets.cifar.check_integrity", lambda path, md5=None: True)
     module = CIFAR10DataModule(tmp_path)
@@ -29,7 +31,12 @@ def test_the_parts_are_disjoint(tmp_path, monkeypatch):
     sizes = {part: len(module.parts[part]) for part in ("train", "val", "test")}
     assert sizes == {"train": 45_000, "val": 5_000, "test": 10_000}
     train, val = (set(module.parts[part].dataset.indices) for part in ("train", "val"))
-    assert not train & val and module.parts["test"].first(1)[0].shape == (1, 3, 32, 32)
+    assert not train & val
+    for part, classes in (("train", range(9)), ("val", range(9)), ("test", [9])):
+        pictures, labels = module.parts[part].first(100)
+        assert pictures.shape == (100, 3, 32, 32) and set(labels.tolist()) == set(classes)
+        expected = labels[:, None] + torch.tensor([0, 100, 200])
+        assert ((255 * pictures).round() == expected[:, :, None, None]).all()
 
 
 def test_other_files_in_their_place_are_refused_unread(tmp_path):

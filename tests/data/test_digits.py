@@ -1,5 +1,7 @@
+import numpy
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
 from gsa.data import DigitsDataModule, turned_digits
 
@@ -42,3 +44,10 @@ def test_digits_stay_in_the_frame(size):
     images, _ = turned_digits(size=size)
     border = torch.cat([images[..., 0, :], images[..., -1, :], images[..., :, 0], images[..., :, -1]], -1)
     assert (border < 0.15).float().mean() > 0.97
+
+
+def test_pictures_and_labels_are_drawn_in_one_order():
+    """Classes are as bright in the mean as those of scikit-learn; with labels of others they would be alike."""
+    (images, labels), (pixels, theirs) = turned_digits(), load_digits(return_X_y=True)
+    ours = [images[labels == digit].sum((1, 2, 3)).mean().item() for digit in range(10)]
+    assert numpy.corrcoef(ours, [pixels[theirs == digit].sum(1).mean() for digit in range(10)])[0, 1] > 0.99

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from torch.utils.data import Subset
+from torch.utils.data import Subset, TensorDataset
 
 from gsa.data import DigitsDataModule, ImageFolderDataModule
 from gsa.data._division import few_of_all
@@ -109,3 +109,8 @@ def test_an_epoch_is_of_the_size_of_batches_that_the_data_have_then():
     module.setup()
     module.batch_size = 100
     assert module.batches_per_epoch() == len(module.train_dataloader()) == 12
+
+
+def test_labels_of_some_pictures_are_theirs():
+    whole = TensorDataset(torch.rand(5, 1, 2, 2), torch.tensor([0, 1, 2, 3, 4]))
+    assert labels_of(Subset(whole, [4, 1])) == [4, 1]

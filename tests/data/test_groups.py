@@ -8,6 +8,7 @@ import pytest
 
 from gsa.data import ImageFolderDataModule
 from gsa.data._division import by_groups
+from gsa.data._groups import groups_of
 from gsa.data._parts import rows_of
 from tests.data.folders import write_pictures
 
@@ -170,3 +171,16 @@ def test_many_classes_are_abbreviated(tmp_path):
     assert "classes" not in module.describe()
     module.setup()
     assert module.describe()["classes"] == f"10: {', '.join(f'k{number} 3' for number in range(8))}, … and 2 more"
+
+
+def test_a_group_is_the_first_folder_below_that_of_a_class():
+    assert groups_of([str(Path("p0", "left", "a.png")), str(Path("p0", "b.png"))], "folder") == ["p0", "p0"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_counts_by_its_share_and_not_by_its_pictures(seed):
+    """Ten of a common one in every patient, one of a rare one in every other; a fifth of each is for the test."""
+    patients = [f"p{number}" for number in range(10)]
+    labels, groups = [0] * 100 + [1] * 5, [*numpy.repeat(patients, 10), *patients[::2]]
+    test, _ = by_groups(labels, groups, {"test": 0.2}, seed, str)
+    assert numpy.bincount(numpy.array(labels)[test]).tolist() == [20, 1]

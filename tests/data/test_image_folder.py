@@ -232,3 +232,13 @@ def test_the_first_pictures_that_are_looked_at_are_of_all_classes(tmp_path, part
     for part in ("val", "test"):
         pictures = module.parts[part]
         assert {int(pictures[index][1]) for index in range(8)} == {0, 1}
+
+
+def test_another_seed_has_the_same_parts_in_the_same_order(tmp_path):
+    write_pictures(tmp_path, parts=("all",), count=20)
+    digests = []
+    for seed in (0, 1):
+        module = ImageFolderDataModule(tmp_path / "all", 8, batch_size=4, seed=seed)
+        module.setup()
+        digests.append(module.digests)
+    assert digests[0] == digests[1]

@@ -143,3 +143,15 @@ def test_few_digits_are_no_data_set_of_test_digits(tmp_path):
 def test_generating_needs_mnist(tmp_path):
     with pytest.raises(FileNotFoundError, match="set data.root to the folder that holds MNIST/raw"):
         turned_mnist(tmp_path)
+
+
+def test_pictures_and_labels_are_drawn_in_one_order(tmp_path, monkeypatch):
+    """Every picture is as bright as its label says."""
+
+    def digits(raw, part, count):
+        labels = torch.arange(count) % 10
+        return labels.to(torch.uint8)[:, None, None].expand(-1, 28, 28), labels
+
+    monkeypatch.setattr("gsa.data._rotmnist.read_digits", digits)
+    pictures, labels = turned_mnist(tmp_path, seed=3)
+    assert torch.equal((255 * pictures[:, 0, 14, 14]).round().long(), labels)

@@ -203,3 +203,24 @@ def test_batches_for_a_gpu_lie_in_pinned_memory(device):
     strategy = SimpleNamespace(root_device=torch.device(device))
     data.trainer = SimpleNamespace(strategy=strategy, global_rank=0, world_size=1)
     assert data.val_dataloader().pin_memory == (device == "cuda")
+
+
+def test_only_training_pictures_are_changed():
+    module = DigitsDataModule(augmentation=["turns"])
+    module.setup()
+    for part, data in module.parts.items():
+        assert torch.equal(data[0][0], data.normalise(data.first(1)[0])[0]) == (part != "train")
+
+
+def test_another_seed_is_another_order_and_changes_the_same_pictures_otherwise():
+    modules = [DigitsDataModule(batch_size=200, augmentation=["turns"], seed=seed) for seed in (0, 1)]
+    one, other = ([*module.train_dataloader().sampler] for module in modules)
+    assert one != other
+    assert not torch.equal(*(module.parts["train"][0, 3][0] for module in modules))
+
+
+def test_the_epoch_after_one_that_went_on_is_whole():
+    order, fresh = EpochOrder(10, 0, epoch=1, seen=6, batch_size=3), EpochOrder(10, 0, epoch=2, batch_size=3)
+    assert len(list(order)) == 3
+    order.set_epoch(2)
+    assert list(order) == list(fresh)

@@ -107,3 +107,9 @@ def test_places_are_not_rounded_in_a_network_of_halves():
     assert (found - exact).abs().max() < 1e-3
     made.places = made.places.bfloat16()
     assert (weights(made) - exact).abs().max() > 0.01  # planted
+
+
+def test_heads_start_nearest_first_and_each_at_the_pose_after_the_last():
+    encoding = QuadraticEncoding("R4", 8, 5, Neighbourhood(5))
+    assert encoding.offset.norm(dim=1).tolist() == pytest.approx([0, 1, 1, 1, 1])
+    torch.testing.assert_close(encoding.preference[:4], 2 * encoding.pose_vectors)

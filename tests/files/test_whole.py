@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,11 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         write_whole(tmp_path / "not there" / "x.html", b"")
     assert error.value.filename == str(tmp_path / "not there" / "x.html")
+
+
+def test_a_disk_that_forgets_does_not_replace_what_stood_there(tmp_path, monkeypatch):
+    write_whole(tmp_path / "a", b"old")
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="not what can be read back"):
+        patch.setattr(Path, "read_bytes", lambda path: b"other")
+        write_whole(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1

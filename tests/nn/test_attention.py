@@ -332,3 +332,13 @@ def test_a_layer_that_is_called_again_has_a_map_of_each_call():
 def test_whole_numbers_are_refused():
     with pytest.raises(ValueError, match="as pictures / 255 are, but got torch.uint8"):
         LiftingSelfAttention("R4", 1, 2)(torch.zeros(1, 1, 5, 5, dtype=torch.uint8))
+
+
+def test_the_scale_of_queries_is_that_of_their_weights():
+    layer, x = GroupSelfAttention("R4", 2, 3, 2, 6, 3), torch.rand(1, 2, 4, 5, 5)
+    layer.query_scale = 3.0
+    scaled = layer(x)
+    layer.query_scale = 1.0
+    with torch.no_grad():
+        layer.query_key_value.weight[: 2 * 6] *= 3
+    torch.testing.assert_close(layer(x), scaled)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import gsa
-from gsa.nn import AttentionBlock, AttentionOptions
+from gsa.nn import AttentionBlock, AttentionOptions, PlainBlock
 from gsa.symmetry import assert_equivariant
 
 
@@ -33,3 +33,8 @@ def test_negative_crops_are_refused():
             AttentionBlock("R4", 2, 2, crop=crop)
         with pytest.raises(ValueError, match=f"crop must be a number of pixels, 0 or more, but got {crop}"):
             gsa.nn.PosedAttention("R4", 2, 2, crop=crop)
+
+
+def test_dropout_of_a_plain_block_acts_in_training():
+    block, x = PlainBlock("R4", 2, 3, dropout=0.5), torch.rand(1, 2, 4, 5, 5)
+    assert 0.2 < (block(x) == 0).float().mean() < 0.8 and not (block.eval()(x) == 0).any()

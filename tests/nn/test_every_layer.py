@@ -1,5 +1,7 @@
 """What every layer does alike: gradients under checkpoints, weights drawn anew, inputs that are refused."""
 
+import math
+
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -127,3 +129,10 @@ def test_pictures_that_were_read_as_bytes_are_refused(name):
 def test_what_no_layer_can_be_made_of_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_spread_of_weights_at_the_start():
+    posed, weighed = gsa.nn.PosedAttention("R4", 16, 64, 3), gsa.nn.AttentiveConvolution("R4", 16, 8, 3, hidden=4)
+    assert posed.weight.std().item() == pytest.approx(math.sqrt(2 / (9 * 16)), rel=0.05)
+    for weight, inputs in ((weighed.first, 16), (weighed.second, 4)):
+        assert weight.abs().max().item() == pytest.approx(1 / math.sqrt(inputs), rel=0.05)

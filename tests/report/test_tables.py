@@ -1,9 +1,14 @@
 """Which pictures a run has trained on, and what it said of each of the test."""
 
 import csv
+from types import SimpleNamespace
+
+import torch
 
 from gsa import viz
+from gsa.report._description import _by_class, _confusion
 from gsa.runner import train
+from gsa.training import Examination
 from tests.data.test_image_folder import write_pictures
 
 
@@ -40,3 +45,12 @@ def test_other_pictures_have_their_number(small, tmp_path):
     answers = rows(tmp_path / "run" / "test.csv")
     assert [row["index"] for row in answers] == [str(index) for index in range(200)]
     assert not (tmp_path / "run" / "parts.csv").exists()
+
+
+def test_rows_of_a_confusion_are_true_classes():
+    """Two pictures of a, one of which was found, and one of b, which was."""
+    record = Examination(2)
+    record.update(torch.zeros(3, 1, 2, 2), torch.tensor([[2.0, 0], [0, 2.0], [0, 2.0]]), torch.tensor([0, 0, 1]))
+    confusion, data = record.result().confusion, SimpleNamespace(classes=["a", "b"])
+    assert _confusion(confusion, data) == {"classes": ["a", "b"], "counts": [[1, 1], [0, 1]]}
+    assert _by_class(confusion, data) == {"a": 0.5, "b": 1.0}

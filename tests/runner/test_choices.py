@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import write_config
 from gsa.runner._wandb_settings import complete_wandb, keep_wandb_ids
+from gsa.training import SeededSteps
 
 EARLY = "callbacks=early_stopping callbacks.early_stopping"
 ROOT = Path(__file__).parents[2]
@@ -133,3 +134,16 @@ def test_a_run_keeps_its_id_on_wandb_and_tags_come_to_its_own(configure):
     for one in (again, other):
         keep_wandb_ids(one)
     assert again.logger.wandb.id == drawn != other.logger.wandb.id
+
+
+def test_the_loss_is_the_one_that_was_asked_for(small):
+    weights = [1, 2, 3, 1, 1, 1, 1, 1, 1, 1]
+    loss = build(small("label_smoothing=0.1", "mixup=0.3", f"class_weights={weights}")).classifier.training_loss
+    assert (loss.label_smoothing, loss.mixup, loss.weight.tolist()) == (0.1, 0.3, weights)
+
+
+def test_the_seed_reaches_own_data_and_the_steps(configure):
+    own = ("data=own", "data._target_=tests.data.test_own_data.Stripes", "model=digits_z2_sa")
+    run = build(configure(*own, "trainer.accelerator=cpu", "callbacks=none", "logger=none", "seed=3"))
+    (steps,) = (one for one in run.trainer.callbacks if isinstance(one, SeededSteps))
+    assert run.data.seed == steps.seed == 3

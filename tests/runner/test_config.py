@@ -15,6 +15,9 @@ from omegaconf.errors import InterpolationResolutionError
 import gsa
 from gsa import runner
 from gsa.runner import ConfigError, check
+from gsa.runner._dotted import values_of
+from gsa.runner._fitting import refuse_other_training
+from gsa.runner._resume import _of_another_run
 
 ROOT = Path(gsa.__file__).parent.parent
 CONFIGS = ROOT / "configs"
@@ -299,3 +302,27 @@ def test_a_notebook_starts_no_processes(configure, monkeypatch):
     monkeypatch.setattr("lightning.pytorch.trainer.connectors.accelerator_connector._IS_INTERACTIVE", True)
     with pytest.raises(ConfigError, match="processes cannot be started from a notebook: train by the command"):
         check(configure("trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=2"))
+
+
+@pytest.mark.parametrize(
+    "changed, key",
+    [
+        ("mixup=0.2", "mixup"),
+        ("label_smoothing=0.1", "label_smoothing"),
+        ("class_weights=balanced", "class_weights"),
+        ("trainer.accumulate_grad_batches=2", "trainer.accumulate_grad_batches"),
+        ("scheduler=constant", "scheduler._target_"),
+    ],
+)
+def test_what_changes_the_weights_is_another_training(small, changed, key):
+    before = {"hyper_parameters": {"run": values_of(small())}}
+    refuse_other_training(before, small())
+    with pytest.raises(ValueError, match=rf"trained with other values: .*{key} \("):
+        refuse_other_training(before, small(changed))
+
+
+@pytest.mark.parametrize(
+    "changed, key", [("trainer.precision=bf16-mixed", "trainer.precision"), ("compile=true", "compile")]
+)
+def test_what_changes_a_bit_is_another_run(configure, changed, key):
+    assert _of_another_run(values_of(configure()), configure(changed)) == [key]

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 import gsa
 from gsa.runner import ConfigError, train
-from gsa.runner._fitting import refuse_other_format, refuse_other_training
+from gsa.runner._fitting import _refuse_other_classes, refuse_other_format, refuse_other_training
 from gsa.runner._nodes import with_network
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
@@ -190,3 +190,10 @@ def test_a_picture_that_is_gone_in_training_is_told_in_a_line(tmp_path, workers)
     assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
     assert re.fullmatch(r"the run has failed: since all were looked at, .*/cat/\d.jpg cannot be read as a .*", failed)
     assert log == f"the log has the rest: {tmp_path / 'run' / 'train.log'}"
+
+
+def test_classes_in_another_order_are_other_classes():
+    checkpoint = {"pictures": {"classes": ["cat", "dog"]}}
+    _refuse_other_classes(checkpoint, "last.ckpt", ["cat", "dog"])
+    with pytest.raises(ValueError, match="they have another order"):
+        _refuse_other_classes(checkpoint, "last.ckpt", ["dog", "cat"])

@@ -13,7 +13,7 @@ import torch
 
 from gsa.files import remove_leftovers
 from gsa.runner import train
-from gsa.saved import read_checkpoint, write_checkpoint
+from gsa.saved import newest_checkpoint, read_checkpoint, write_checkpoint
 from gsa.training import SafeCheckpointIO
 
 GOOD = {"state_dict": {"w": torch.arange(1000.0)}, "epoch": 3, "hyper_parameters": {"run": {"seed": 0}}}
@@ -139,3 +139,11 @@ def test_the_checkpoints_of_a_run_hold_plain_values_only(small, tmp_path):
     for name in ("best", "last"):
         checkpoint = read_checkpoint(tmp_path / "run" / "checkpoints" / f"{name}.ckpt")
         assert checkpoint["hyper_parameters"]["run"]["model"]["name"] == "digits_z2_sa"
+
+
+def test_the_newest_checkpoint_is_that_of_the_most_steps_and_the_last_of_two(tmp_path):
+    for name, step in (("best", 20), ("last", 20), ("a", 9), ("z", 10)):
+        write_checkpoint({"state_dict": {}, "global_step": step}, tmp_path / f"{name}.ckpt")
+    assert newest_checkpoint(tmp_path) == (tmp_path / "last.ckpt", [])
+    (tmp_path / "last.ckpt").unlink()
+    assert newest_checkpoint(tmp_path) == (tmp_path / "best.ckpt", [])

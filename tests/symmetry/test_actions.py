@@ -212,3 +212,9 @@ def test_a_margin_covers_every_cell_that_it_touches():
 def test_the_seed_decides_on_random_orders():
     first, again, other = (TokenPermutations.random(20, seed=seed) for seed in (0, 0, 1))
     assert first.orders[0].equal(again.orders[0]) and not first.orders[0].equal(other.orders[0])
+
+
+def test_tokens_behind_one_of_a_class_are_permuted_and_it_is_not():
+    tokens = torch.rand(2, 4, 3)
+    moved = TokenPermutations([2, 0, 1]).moved(tokens, 0, torch.Size([2, 3, 5]))
+    assert torch.equal(moved, tokens[:, [0, 3, 1, 2]])

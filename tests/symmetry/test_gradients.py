@@ -10,6 +10,7 @@ from torchvision.models.resnet import BasicBlock
 
 import gsa
 from gsa.symmetry import LayerReport, Shifts, TokenPermutations, gradient_errors
+from gsa.symmetry._norm import zero_beside
 from tests.symmetry.test_actions import Causal, encoder, perturbed_vit
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -165,3 +166,14 @@ def test_layers_that_return_named_tuples_are_judged_apart():
     network = nn.Sequential(nn.Conv2d(1, 2, 1), Named(), Sum()).double()
     errors = gradient_errors(network, torch.rand(2, 1, 6, 6).double(), "R4", apart=True)
     assert "1" in errors and max(max(of_one.values()) for of_one in errors.values()) < 1e-12
+
+
+def test_gradients_may_be_off_by_ten_times_as_much():
+    layer = nn.Conv2d(1, 1, 1)
+    told = [LayerReport.of(layer, torch.rand(1, 1, 4, 4), "R4", backward=way).tolerance for way in (False, True)]
+    assert told == pytest.approx([1e-10, 1e-9])
+
+
+def test_what_counts_as_zero_beside_gradients():
+    """The fourth root of the 2⁻⁵² of float64."""
+    assert zero_beside([torch.tensor([3.0, 4.0]), torch.ones(1)]) == pytest.approx(5 * 2**-13)

@@ -9,7 +9,7 @@ from torch import nn
 
 import gsa
 from gsa import cli
-from gsa.symmetry import LayerReport, Shifts, layer_errors
+from gsa.symmetry import GroupAction, LayerReport, Shifts, layer_errors
 
 
 class Broken(nn.Module):
@@ -254,3 +254,9 @@ def test_layers_of_a_compiled_network_are_those_that_were_written(wrap, backward
     report = LayerReport.of(compiled, x, "R4", backward=backward)
     assert report.errors.keys() == written.errors.keys() and report.first_broken[0] == written.first_broken[0]
     assert str(report) == str(written)
+
+
+@pytest.mark.parametrize("element", range(4))
+def test_a_layer_that_breaks_any_element_is_broken(element):
+    report = LayerReport(GroupAction("R4"), {"layer": {g: float(g == element) for g in range(4)}})
+    assert report.worst("layer") == 1 and report.first_broken == ("layer", 0, 1) and report.broken == [element]

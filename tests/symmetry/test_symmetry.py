@@ -19,6 +19,7 @@ from gsa.symmetry import (
     permutation_error,
     translation_error,
 )
+from gsa.symmetry._measure import measured_group
 
 R4 = gsa.group("R4")
 
@@ -341,3 +342,8 @@ def test_layers_are_judged_as_the_whole_is(dtype):
     of_layers = [LayerReport.of(torch.nn.SiLU(), x, group="R4", backward=backward) for backward in (False, True)]
     whole = assert_equivariant(torch.nn.SiLU(), x, group="R4").tolerance
     assert [report.tolerance for report in of_layers] == [whole, 10 * whole]
+
+
+def test_networks_without_poses_are_measured_under_quarter_turns():
+    assert measured_group(None).name == measured_group(gsa.group("Z2")).name == "R4"
+    assert measured_group(gsa.group("R2")).name == "R2"

@@ -95,3 +95,12 @@ def test_an_average_in_double_precision_is_double(small, tmp_path):
     training = [value for value in saved["current_model_state"].values() if value.is_floating_point()]
     assert {value.dtype for value in averages + training} == {torch.float64}
     assert any((value != value.float()).any() for value in training)
+
+
+def test_half_a_step_is_not_averaged():
+    average, trainer = AveragedWeights(0.9), trainer_on("cpu")
+    average.setup(trainer, network := Line(), "fit")
+    trainer.global_step = 1
+    for batch in range(2):  # the second is the first half of a step
+        average.on_train_batch_end(trainer, network, None, None, batch)
+    assert average._average_model.n_averaged == 1

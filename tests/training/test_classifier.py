@@ -1,6 +1,7 @@
 """What the classifier gives its optimizer, and what it minimises."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import lightning
 import pytest
@@ -143,3 +144,20 @@ def test_an_optimizer_in_place_of_what_makes_one_is_refused_at_once():
 
 def test_the_rate_stays_as_it_is_where_no_schedule_is_given():
     assert Classifier(nn.Linear(2, 3), 3, torch.optim.AdamW).make_scheduler is constant
+
+
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_losses_of_an_evaluation_have_no_weights(part):
+    made, x, labels = classifier(loss=TrainingLoss(3, weights=[1, 2, 5])), torch.randn(8, 4), torch.arange(8) % 3
+    torch.testing.assert_close(made._step(part, (x, labels)), F.cross_entropy(made(x), labels))
+
+
+def test_metrics_of_half_an_epoch_are_summed_and_go_on_in_the_first_process():
+    made, saved = classifier(), {"loss": {"total": torch.tensor(6.0), "count": torch.tensor(3.0)}}
+    reduced = {"sum": lambda x: 2 * x, "mean": lambda x: x}
+    for rank in (1, 0):
+        strategy = SimpleNamespace(reduce=lambda x, reduce_op: reduced[reduce_op](x))
+        made._trainer = SimpleNamespace(global_rank=rank, callbacks=[], strategy=strategy)
+        made.on_load_checkpoint({"train_metrics": saved})
+        assert made.mean_loss["train_"].count == (0 if rank else 3)
+    assert made._summed(torch.tensor(3.0)) == 6

@@ -77,3 +77,12 @@ def test_balanced_classes_that_nobody_counted_are_refused():
         TrainingLoss(3).count(LABELS.bincount())
     with pytest.raises(ValueError, match="mixup"):
         TrainingLoss(3, mixup=float("nan"))
+
+
+def test_two_processes_with_one_batch_each_have_the_loss_of_one(monkeypatch):
+    loss, logits, labels = TrainingLoss(3, weights=[1, 2, 5]), torch.randn(7, 3), torch.arange(7) % 3
+    alone = loss(logits, labels)
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.distributed.get_world_size", lambda: 2)
+    monkeypatch.setattr("torch.distributed.all_reduce", lambda total: total.mul_(2))
+    torch.testing.assert_close(loss(logits, labels), alone)

@@ -30,6 +30,7 @@ from gsa.training import (
     sort_parameters,
     warmup_cosine,
 )
+from gsa.training._moved_runs import _moved
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's advice on workers, loggers, and so on
 
@@ -299,3 +300,38 @@ def test_hooks_of_data_of_ones_own_are_called(tmp_path):
     assert inner.called == {"transfer", "teardown"}
     trainer(tmp_path).fit(classifier(constant), data, ckpt_path=tmp_path / "a.ckpt", weights_only=False)
     assert 3 in inner.called
+
+
+def test_a_second_test_begins_anew(tmp_path):
+    module, runner = classifier(), trainer(tmp_path)
+    for _ in range(2):
+        runner.test(module, digits(), verbose=False)
+    assert module.findings.confusion.sum() == len(module.findings.rows) == 397
+
+
+@pytest.mark.parametrize(
+    "options, least, most",
+    [
+        ({"accumulate_grad_batches": 4}, 1e-4, 9e-3),  # six batches are two steps, the second of fewer
+        ({"max_epochs": 3, "max_steps": 12}, 0, 1e-3),  # whichever comes first
+        ({"limit_train_batches": 2, "max_epochs": 3}, 0, 1e-3),
+    ],
+)
+def test_the_rate_ends_with_the_training(tmp_path, options, least, most):
+    rates = Rates()
+    trainer(tmp_path, rates, **options).fit(classifier(), digits())
+    assert least < rates.seen[-1] < most
+
+
+def test_a_training_that_ends_within_an_epoch_knows_what_that_was_like(tmp_path):
+    history = History()
+    trainer(tmp_path, history, max_epochs=3, max_steps=8).fit(module := classifier(), digits())
+    assert ["train/loss" in row for row in history.rows] == [True, True]
+    assert history.rows[1]["train/loss"] < history.rows[0]["train/loss"] and not module._seen["train"]
+
+
+def test_the_next_weights_are_the_best_where_those_were_left_behind(tmp_path):
+    state = {"best_model_path": "/elsewhere/best.ckpt", "best_model_score": torch.tensor(0.9), "best_k_models": {}}
+    assert _moved(state, tmp_path)["best_model_score"] is None
+    (tmp_path / "best.ckpt").touch()
+    assert _moved(state, tmp_path)["best_model_score"] == 0.9
