@@ -46,6 +46,12 @@ def test_angles_of_an_invariant_function_are_flat_and_of_another_are_not():
         assert list(accuracy.lines[0].get_xdata()) == [0, 90, 180, 270, 360]
 
 
+def test_angles_tell_the_right_logit_from_the_best_wrong_one():
+    logits, labels = torch.tensor([[5.0, 1, 2], [3, 7, 4]]), torch.tensor([0, 1])
+    accuracy, told = viz.draw_angles(lambda x: logits, torch.zeros(2, 1, 3, 3), labels, "Z2").axes
+    assert [list(line.get_ydata()) for line in (*accuracy.lines, *told.lines)] == [[1, 1], [6, 6], [3, 3]]
+
+
 def test_mirrors_are_no_angles():
     with pytest.raises(ValueError, match="a group of rotations, such as R24, but got R4M"):
         viz.draw_angles(lambda x: x.flatten(1), torch.rand(1, 1, 3, 3), torch.tensor([0]), gsa.group("R4M"))
@@ -53,7 +59,8 @@ def test_mirrors_are_no_angles():
 
 def test_confusion_shows_counts_and_shares():
     figure = viz.draw_confusion(torch.tensor([[3, 1], [0, 0]]))
-    assert [t.get_text() for t in figure.axes[0].texts] == ["3", "1"]
+    shown = [(text.get_text(), *text.get_position()) for text in figure.axes[0].texts]
+    assert shown == [("3", 0, 0), ("1", 1, 0)]  # at its column and row
     assert figure.axes[0].images[0].get_array().tolist() == [[0.75, 0.25], [0, 0]]
 
 
@@ -91,10 +98,13 @@ def test_encodings_have_a_row_for_each_pose_and_turn_with_it(float64):
 
 
 def test_errors_have_a_bar_before_and_after_for_each_element():
-    errors = {"0°": {"error": 0.0, "exact": True}, "45°": {"error": 0.1, "exact": False}}
-    figure = viz.draw_errors(errors, errors)
+    before, after = (
+        {"0°": {"error": error, "exact": True}, "45°": {"error": 2 * error, "exact": False}} for error in (0.1, 0.3)
+    )
+    figure = viz.draw_errors(before, after)
     axis = figure.axes[0]
-    assert len(axis.patches) == 4
+    assert [bar.get_height() for bar in axis.patches] == [0.1, 0.2, 0.3, 0.6]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["before training", "after"]
     figure.canvas.draw()
     assert not figure.legends[0].get_window_extent().overlaps(axis.get_window_extent())  # no bar is hidden
     assert [t.get_text() for t in axis.get_xticklabels()] == ["0°\nexact", "45°\nsampled"]
@@ -106,6 +116,21 @@ def test_the_orbit_of_a_larger_group_is_thinned_out(name, group, columns):
     figure = viz.draw_orbit(torch.rand(1, 12, 12), network.lifting, {"logits": network}, gsa.group(group))
     rows = 1 + network.group.order + 1
     assert len(figure.axes) == columns * rows
+
+
+def test_the_orbit_shows_what_is_made_of_every_turned_picture():
+    group, image, lifting = gsa.group("R4"), torch.rand(1, 6, 6), gsa.nn.LiftingSelfAttention("R4", 1, 2)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3))
+    axes = viz.draw_orbit(image, lifting, {"logits": network}, group, channel=1).axes
+    for g in range(group.order):
+        moved = group.act(image[None], g)
+        with torch.no_grad():
+            shown = [moved[0, 0], *lifting(moved)[0, 1]]
+            logits = network(moved)[0]
+        column = axes[g :: group.order]
+        for axis, expected in zip(column, shown, strict=False):
+            torch.testing.assert_close(torch.tensor(axis.images[0].get_array().tolist()), expected)
+        assert [bar.get_height() for bar in column[-1].patches] == logits.tolist()
 
 
 def test_attention_has_a_panel_for_each_pose_on_its_pixel():
@@ -146,6 +171,9 @@ def test_heads_are_drawn_where_they_look():
     assert [list(patch.center) for patch in now.patches] == layer.encoding.offset.tolist()
     assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
     assert "pixels" in start.get_xlabel() and len(start.lines) == 5
+    assert [patch.radius for patch in now.patches] == pytest.approx((layer.encoding.sharpness**-0.5).tolist())
+    for hand, (x, y), towards in zip(now.lines, layer.encoding.offset, layer.encoding.preference, strict=True):
+        assert hand.get_xydata()[1].tolist() == pytest.approx([x + 0.2 * towards[0], y + 0.2 * towards[1]])
 
 
 def test_heads_that_prefer_no_pose_have_no_hands():
