@@ -1,6 +1,7 @@
 """What a network knows of its pictures."""
 
 import pytest
+import torch
 
 from gsa.models import PictureFormat
 
@@ -25,3 +26,8 @@ def test_classes_keep_their_names_as_long_as_there_are_as_many():
 def test_values_that_are_of_no_pictures_are_refused(change):
     with pytest.raises(ValueError):
         PictureFormat.of(FORMAT | change)
+
+
+def test_every_channel_is_normalised_with_its_own_numbers():
+    known = PictureFormat.of(FORMAT | {"in_channels": 2, "mean": [0.5, 0.25], "std": [0.5, 0.125]})
+    assert known.normalise(torch.ones(2, 1, 1)).flatten().tolist() == [1, 6]

@@ -172,8 +172,8 @@ def test_heads_are_drawn_where_they_look():
     assert start.get_xlim() == now.get_xlim() and start.get_xlim()[1] > 3
     assert "pixels" in start.get_xlabel() and len(start.lines) == 5
     assert [patch.radius for patch in now.patches] == pytest.approx((layer.encoding.sharpness**-0.5).tolist())
-    for hand, (x, y), towards in zip(now.lines, layer.encoding.offset, layer.encoding.preference, strict=True):
-        assert hand.get_xydata()[1].tolist() == pytest.approx([x + 0.2 * towards[0], y + 0.2 * towards[1]])
+    ends = (layer.encoding.offset + 0.2 * layer.encoding.preference).tolist()
+    assert [hand.get_xydata()[1].tolist() for hand in now.lines] == [pytest.approx(end) for end in ends]
 
 
 def test_heads_that_prefer_no_pose_have_no_hands():
