@@ -151,6 +151,21 @@ def test_poses_stand_under_their_picture(network, folder, capsys):
     assert [line.startswith("    ") for line in lines] == ([False] + [True] * 7) * 2
 
 
+def test_the_table_is_of_pictures_as_they_are_whatever_else_is_asked(network, folder, tmp_path):
+    tables = []
+    for poses in ([], ["--poses"]):
+        cli.main(["predict", str(folder / "a.tif"), str(folder / "m.gif"), "--csv", str(tmp_path / "out.csv"), *poses])
+        tables.append((tmp_path / "out.csv").read_text())
+    assert tables[0] == tables[1]
+
+
+def test_white_is_what_it_was_in_training(tmp_path):
+    Image.fromarray(numpy.full((12, 12), 4095, dtype=numpy.uint16)).save(tmp_path / "a.png")
+    for white, found in ((4095, 1.0), (None, 4095 / 65535)):
+        known = PictureFormat("imagefolder", 1, 12, 3, (0.5,), (0.5,), CLASSES, white)
+        assert _predict._read(tmp_path / "a.png", known, invert=False).mean().item() == pytest.approx(found, abs=3e-3)
+
+
 def test_one_network_that_says_nothing_finite_leaves_the_rest(network, folder, capsys):
     """Planted: every second picture."""
     network.forward_head = lambda features: torch.tensor([[0.0, 1, 2], [float("nan")] * 3])[: len(features)]
