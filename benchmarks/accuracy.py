@@ -10,8 +10,9 @@ of earlier calls in the same --folder too, if they saw the same data and all the
 no run begins after so many minutes, and those at work are stopped and saved, as they are by Ctrl-C and SIGTERM.
 
 --quick is the shortened table: few rows, the fast recipe, few epochs of few pictures and 5 000 of the test pictures,
-the same for all. Each row gets the same search: every rate of --rates for half the epochs, with a seed of its own and
-without the test set; the best on validation is then trained with all seeds. A single rate is taken as it is.
+the same for all. Each row gets the same search: every rate of --rates for half the epochs (rounded down), with a seed
+of its own and without the test set; the best on validation is then trained with all seeds. A single rate is taken as
+it is.
 """
 
 import argparse

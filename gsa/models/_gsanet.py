@@ -121,7 +121,7 @@ class GSANet(Network):
         check_choice(tuple(_BLOCKS), block=block)
         check_choice(tuple(_GROUP_TERMS), pose_index=pose_index)
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
-        self.published = published
+        self.published, self.form = published, form
         self.input_dropout = nn.Dropout(dropouts.input_dropout)
         self.lifting = LiftingSelfAttention(
             self.group, in_channels, plan.channels, crop=stem.stem_crop, **vars(stem.of(attention))

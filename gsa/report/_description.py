@@ -45,7 +45,7 @@ def describe(
     return {
         "model": model.get("name") or type(run.network).__name__,
         "group": getattr(getattr(run.network, "group", None), "name", None),
-        "form": model.get("form") or getattr(run.network, "form", None),
+        "form": getattr(run.network, "form", model.get("form")),  # published=True has its own
         "parameters": sum(p.numel() for p in run.network.parameters()),
         "epochs": len(rows),
         "best_epoch": run.best_epoch,

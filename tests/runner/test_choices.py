@@ -8,6 +8,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from gsa.report import read_report
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import write_config
 from gsa.runner._wandb_settings import complete_wandb, keep_wandb_ids
@@ -147,3 +148,10 @@ def test_the_seed_reaches_own_data_and_the_steps(configure):
     run = build(configure(*own, "trainer.accelerator=cpu", "callbacks=none", "logger=none", "seed=3"))
     (steps,) = (one for one in run.trainer.callbacks if isinstance(one, SeededSteps))
     assert run.data.seed == steps.seed == 3
+
+
+def test_a_published_network_is_reported_as_it_was_built(small):
+    """Its form is that of the public code, though the preset's own stands in the configuration."""
+    config = small("model=digits_r4_sa", "model.published=true", "test=false")
+    train(config)
+    assert read_report(Path(config.output_dir))["form"] == "summed"

@@ -1,6 +1,7 @@
 """Equivalent minima: what lies between them, how many parameters they waste, and units that are put back."""
 
 import math
+from itertools import permutations
 
 import pytest
 import torch
@@ -52,6 +53,13 @@ def test_between_a_network_and_its_twins_the_loss_rises(product):
     assert gsa.symmetry.relative_error(flat(again.parameters()), flat(product.parameters())) < 1e-13
     assert S.barrier(product, again, loss) < 1e-12
     assert [len(layer.weight) for layer in (other[0], again[0])] == [5, 5]
+
+
+def test_to_which_of_its_twins_the_loss_rises_how_far(product):
+    _, *orders = permutations(range(5))
+    twins = [S.twin(product, S.hidden_orders(product, torch.tensor(order))) for order in orders]
+    rises = torch.tensor([S.barrier(product, twin, loss) for twin in twins])
+    assert len(rises) == 119 and 20 < rises.max() < 30 and 4 < rises.median() < 6
 
 
 def test_other_orders_of_the_same_pictures_end_elsewhere_from_one_start(product):
