@@ -52,8 +52,8 @@ class PictureFiles(Dataset):
             pictures = [(path, label) for path in inside if is_called_a_picture(path)]
             if not pictures:
                 raise FileNotFoundError(
-                    f"there are no pictures in {folder / name}; expected files of {_READ}: a class without any is left "
-                    "out by taking its folder away"
+                    f"there are no pictures in {folder / name}; expected files of {_READ} that are not hidden: a class "
+                    "without any is left out by taking its folder away"
                 )
             found += pictures
             others += [path for path in inside if not is_called_a_picture(path)]
