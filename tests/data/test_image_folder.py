@@ -205,7 +205,7 @@ def test_labels_in_a_table_are_made_folders_by_the_lines_of_the_page(tmp_path, m
     monkeypatch.chdir(tmp_path)
     Path(inside).mkdir(exist_ok=True)
     files = {path: f"{inside}/{path.parent.name}{path.name}" for path in sorted(tmp_path.glob("all/*/*"))}
-    rows = [f"./{path.rename(name)},{path.parent.name}" for path, name in files.items()]
+    rows = [f"./../{tmp_path.name}/{path.rename(name)},{path.parent.name}" for path, name in files.items()]
     shutil.rmtree("all")
     Path("Labels.CSV").write_text("file,label\n" + "\n".join(rows))
     with pytest.raises(
