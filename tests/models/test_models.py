@@ -267,6 +267,26 @@ def test_copies_and_state(kind):
     assert torch.equal(copy.deepcopy(network)(images), network(images))
 
 
+@pytest.mark.parametrize(
+    "name, keyword",
+    [
+        (name, keyword)
+        for name in ("digits_r4_sa", "digits_gsa", "rotmnist_r4_cnn", "cifar10_z2_cnn", "rotmnist_vit")
+        for keyword in preset(name).training_only
+        if "dropout" in keyword and not (name == "digits_gsa" and keyword in ("attention_dropout", "value_dropout"))
+    ],  # whose heads with content are silent at the start
+)
+def test_every_dropout_acts_in_training(name, keyword):
+    known = preset(name)
+    none = {other: 0.0 for other in known.training_only if "dropout" in other}
+    channels = 3 if known.data == "cifar10" else 1
+    images = torch.rand(2, channels, known.image_size, known.image_size)
+    network = gsa.create_model(name, **none | {keyword: 0.5})
+    assert not torch.equal(network.forward_features(images), network.forward_features(images))
+    plain = gsa.create_model(name, **none)
+    assert torch.equal(plain.forward_features(images), plain.forward_features(images))  # nothing else, by chance
+
+
 def test_the_pool_of_the_stem_comes_before_its_norm():
     network = gsa.create_model("digits_gsa", stem_pool=2, lifted_norm=True, norm="channel").eval()
     images = torch.rand(2, 1, 26, 26)
