@@ -114,6 +114,12 @@ def test_tabs_and_sliders_obey_the_keyboard(page):
     assert page.evaluate(nameless) == 0
 
 
+def test_headers_of_tables_say_something(page):
+    for tab in ("words", "weights", "layers"):
+        page.click(f"#tab-{tab}")
+        assert page.locator("th:visible").count() > 3 and page.locator("th:visible:empty").count() == 0
+
+
 def test_a_shuffle_keeps_the_rows_without_an_encoding_only(page):
     page.click("#tab-words")
     page.click("#orders button:nth-child(4)")
@@ -135,9 +141,9 @@ def test_a_shuffle_keeps_the_rows_without_an_encoding_only(page):
 
 def test_entries_tell_how_they_are_computed(page):
     page.click("#tab-words")
-    page.hover("#matrix-query td >> nth=4")
+    page.hover("#matrix-query tbody td >> nth=4")
     assert page.inner_text("#formula") == "Q of “all”, channel 1 = 1.00·1.00 + 1.00·1.00 = 2.00"
-    page.focus("#matrix-attention td >> nth=0")
+    page.focus("#matrix-attention tbody td >> nth=0")
     page.keyboard.press("ArrowDown")
     assert page.inner_text("#formula").startswith("attention of “conquers”, “Love” = exp(")
 
@@ -147,7 +153,7 @@ def test_every_control_of_the_weights_changes_the_picture(page):
     for change, views in (
         (lambda: page.click("#permutations button:nth-child(2)"), ("#permuted", "#losses", "#order-told")),
         (lambda: page.select_option("#matrix", "4"), ("#permuted", "#entry")),
-        (lambda: page.hover("#permuted td >> nth=9"), ("#permuted", "#entry")),
+        (lambda: page.hover("#permuted tbody td >> nth=9"), ("#permuted", "#entry")),
         (lambda: page.click("#optimizers button:nth-child(2)"), ("#losses", "#losses-told")),
         (lambda: slide(page, "#step", 20), ("#units", "#start-losses", "#widths")),
         (lambda: page.click("#start-optimizers button:nth-child(2)"), ("#units", "#start-losses")),
@@ -169,7 +175,7 @@ def spoken(page, view):
 def test_an_entry_is_followed_from_w_to_where_it_stands_and_back(page):
     page.click("#tab-weights")
     for table in (0, 1):
-        page.focus(f"#permuted table >> nth={table} >> td >> nth=0")
+        page.focus(f"#permuted table >> nth={table} >> tbody td >> nth=0")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
         marked = page.locator("#permuted td.same")

@@ -40,7 +40,7 @@ function startOrders(data) {
     const numbers = at(values);
     const most = Math.max(...numbers.map(Math.abs));
     const rows = numbers.length / columns;
-    const head = element("tr", {}, element("th"));
+    const head = element("tr", {}, element("td"));
     for (let j = 0; j < columns; j++) head.append(element("th", { scope: "col", textContent: places[j] % columns }));
     const body = element("tbody");
     for (let i = 0; i < rows; i++) {

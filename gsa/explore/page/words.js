@@ -50,7 +50,7 @@ function startWords(data) {
     const most = Math.max(...numbers.flat().map(Math.abs), 1e-9);
     const made = element("table", { id: `matrix-${name}` }, element("caption", { textContent: MATRICES[name] }));
     const square = numbers[0].length === 3;
-    const head = element("tr", {}, element("th"));
+    const head = element("tr", {}, element("td"));
     const columns = square ? rows : numbers[0].map((_, channel) => String(channel + 1));
     head.append(...columns.map((textContent) => element("th", { textContent, scope: "col" })));
     made.append(element("thead", {}, head));
