@@ -64,6 +64,7 @@ class AllConvolutional(Network):
         return nn.Sequential(layer, nn.BatchNorm3d(num_classes), nn.ReLU())
 
     def forward_stages(self, images: Tensor) -> list[Tensor]:
+        self.check_images(images)
         features, x = [], images
         for layer in self.layers:
             x = layer(x)

@@ -80,6 +80,7 @@ class DenseNet(Network):
         return nn.Sequential(nn.BatchNorm3d(self.num_features), nn.ReLU(), layer)
 
     def forward_stages(self, images: Tensor) -> list[Tensor]:
+        self.check_images(images)
         features = [self.lifting(images)]
         for index, block in enumerate(self.blocks):
             x = torch.cat([block(features[-1]), crop_border(features[-1], 1)], dim=1)

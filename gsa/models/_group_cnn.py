@@ -69,6 +69,7 @@ class GroupCNN(Network):
         return self._convolution(self.num_features, num_classes, 4)
 
     def forward_stages(self, images: Tensor) -> list[Tensor]:
+        self.check_images(images)
         features = [self.layers[:4](images)]
         for index in range(4, len(self.layers), 4):  # convolution, norm, relu, pool or dropout
             features.append(self.layers[index : index + 4](features[-1]))

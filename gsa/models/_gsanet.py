@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from gsa._checks import check_choice, check_kind, check_tensor
+from gsa._checks import check_choice, check_kind
 from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.models._published import PublishedBlock, PublishedGroupTerm, as_published, warn_of_group_term
@@ -160,7 +160,7 @@ class GSANet(Network):
         return PointwiseLinear(self.num_features, num_classes, bias=not self.published)
 
     def forward_stages(self, images: Tensor) -> list[Tensor]:
-        check_tensor(images, "the network")
+        self.check_images(images)
         self._check_size(*images.shape[-2:])
         features = [self.lifted(self.stem_pool(self.lifting(self.input_dropout(images))))]
         for stage in self.stages:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa import groups
-from gsa._checks import check_choice, check_positive, is_count
+from gsa._checks import check_choice, check_floating, check_positive, is_count
 from gsa.groups import Group
 from gsa.models._picture_format import PictureFormat
 from gsa.nn import no_weight_decay
@@ -28,7 +28,7 @@ class Network(nn.Module):
 
     Attributes:
         training_only: keywords that change how the network learns, but not what it computes, such as its dropouts.
-        group, num_classes: as given.
+        group, in_channels, num_classes: as given.
         num_features: channels of the features before the head.
         stage_channels: channels of all of `forward_stages`; empty where a network does not say.
         pictures: what it was trained on, and how such pictures are normalised; None until it has been trained.
@@ -55,7 +55,7 @@ class Network(nn.Module):
         _check_classes(num_classes)
         check_choice(("sum", "mean", "max"), pixels=pixels)
         check_choice(("max", "mean"), poses=poses)
-        self.group, self.num_classes = groups.group(group), num_classes
+        self.group, self.in_channels, self.num_classes = groups.group(group), in_channels, num_classes
         self.pixels, self.poses = pixels, poses
 
     def forward(self, images: Tensor) -> Tensor:
@@ -68,6 +68,23 @@ class Network(nn.Module):
     def forward_stages(self, images: Tensor) -> list[Tensor]:
         """The features on the way, the lifted one first, that before the head last: [B, C, |H|, H′, W′] each."""
         raise NotImplementedError
+
+    def check_images(self, images: Tensor) -> None:
+        """Refuse what are no floating pictures [B, C, H, W] of as many channels as the network takes.
+
+        Raises:
+            ValueError: with the shape, and how it becomes one that is taken.
+        """
+        check_floating(images, "the network")
+        shape = images.shape
+        if len(shape) == 4 and shape[1] == self.in_channels:
+            return
+        how = ""
+        if len(shape) == 4 and shape[3] == self.in_channels:
+            how = ": images.movedim(-1, 1) has the channels first"
+        elif len(shape) == 3 and shape[0] == self.in_channels:
+            how = ": image[None] is a batch of one"
+        raise ValueError(f"the network takes images [B, {self.in_channels}, H, W], but got the shape {list(shape)}{how}")
 
     def keep_stages(self, count: int) -> None:
         """Take away what leads only to features after the first `count`, if there is no head and it can be cut."""

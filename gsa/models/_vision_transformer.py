@@ -85,6 +85,7 @@ class VisionTransformer(Network):
 
     def forward_features(self, images: Tensor) -> Tensor:
         """What becomes of the class token and of every patch: [B, 1 + patches, channels]."""
+        self.check_images(images)
         if images.shape[-2:] != (self.image_size, self.image_size):
             raise ValueError(
                 f"this transformer was built for pictures of {self.image_size}×{self.image_size} pixels, but got "

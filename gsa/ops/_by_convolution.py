@@ -42,7 +42,8 @@ def convolved(
 def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice, int]]:
     """Pixels of a line in groups that see the same part of a window: what they see of the line, of the window, and the
     stride from one to the next; 1 of a single pixel, for which a stride of 2 in bfloat16 gives wrong numbers in
-    oneDNN on processors with AMX (torch 2.15). At stride 1 a length may be a symbol, of which no number is made."""
+    oneDNN on processors with AMX (torch 2.15). A length may be a symbol, of which no number is made, at stride 1 and
+    where the border is not seen."""
     reach = side // 2
     first = crop + max(-(-(reach - crop) // stride), 0) * stride  # that sees all of the window before it
     stop = length - max(reach, crop)  # what stands from here on does not see all that comes after it
@@ -52,10 +53,10 @@ def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, 
         for pixel in before
     ]
     if stop > first:
-        last = stop - 1 if stride == 1 else range(first, stop, stride)[-1]
-        groups.append((slice(first - reach, last + reach + 1), slice(None), 1 if last == first else stride))
+        steps, stop_seen = (stride, stop + reach) if stop - first > stride else (1, first + reach + 1)
+        groups.append((slice(first - reach, stop_seen), slice(None), steps))
     after: Sequence[int] = range(reach, crop, -1)  # from the end of the line
-    if stride > 1:
+    if stride > 1 and crop < reach:
         after = [length - pixel for pixel in range(first, length - crop, stride) if pixel >= stop]
     groups += [
         (slice(length - place - reach, length), slice(0, place + reach), 1)

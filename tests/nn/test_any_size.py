@@ -14,12 +14,13 @@ def layers():
         (gsa.nn.PosedAttention("R4", 1, 4, 5), [1, 1]),
         (gsa.nn.GroupSelfAttention("R4", 2, 2, **options), [1, 2, 4]),
         (gsa.nn.GroupSelfAttention("R4", 2, 2, **options, crop=1), [1, 2, 4]),
+        (gsa.nn.PosedAttention("R4", 1, 4, 3, stride=2, border="zeros"), [1, 1]),
     ]
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning", "ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("which, way", [
-    (0, "trace"), (1, "trace"), (2, "trace"), (2, "export"), (2, "compile"),
+    (0, "trace"), (1, "trace"), (2, "trace"), (3, "trace"), (2, "export"), (3, "export"), (2, "compile"),
     *(pytest.param(which, way, marks=pytest.mark.slow) for which in range(2) for way in ("export", "compile")),
 ])  # fmt: skip
 def test_heads_by_position_take_maps_of_any_size(way, which):
