@@ -134,6 +134,15 @@ class HubNetwork(
         saved._hold(network)
         return saved.to(map_location).eval()
 
+    @property
+    def pretrained_cfg(self) -> dict[str, Any]:
+        """As `Network.pretrained_cfg`."""
+        return self.network.pretrained_cfg
+
+    def no_weight_decay(self) -> set[str]:
+        """As `Network.no_weight_decay`."""
+        return {f"network.{name}" for name in self.network.no_weight_decay()}
+
     def forward(self, images: Tensor) -> Tensor:
         return self.network(images)
 

@@ -17,6 +17,8 @@ _T = TypeVar("_T")
 class Features(nn.Module):
     """The features of a network on the way to its head.
 
+    It loads the weights of a whole network, too, with strict=False, as its head is not here.
+
     All of the network runs, whichever are asked for, until `prune` takes away what leads to none of them, as
     `gsa.create_model` does; until then, `DistributedDataParallel` may need find_unused_parameters=True.
 
@@ -48,6 +50,7 @@ class Features(nn.Module):
         ):
             raise ValueError(f"out_indices must be a list of integers, but got {out_indices!r}")
         self.network, self.out_indices = network, out_indices
+        self.register_load_state_dict_pre_hook(_of_the_network)
         self.channels = self._chosen(network.stage_channels) if network.stage_channels else []
 
     @property
@@ -89,3 +92,11 @@ class Features(nn.Module):
             if not -count <= index < count:
                 raise IndexError(f"this network has the features 0 to {count - 1}, but out_indices names {index}")
         return [all_of_them[index] for index in indices]
+
+
+def _of_the_network(features: nn.Module, weights: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Before weights are loaded: those of a network that stands alone are those of the network in here."""
+    for name in [name for name in weights if name.startswith(prefix)]:
+        own = name.removeprefix(prefix)
+        if not own.startswith("network."):
+            weights[f"{prefix}network.{own}"] = weights.pop(name)

@@ -1,6 +1,7 @@
 """Group self-attention networks."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -166,6 +167,10 @@ class GSANet(Network):
         for stage in self.stages:
             features.append(stage(features[-1]))
         return features
+
+    def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
+        """Which parameters make a layer, or a stage with coarse: timm's optimizers ask where rates decay by layer."""
+        return {"stem": "^lift", "blocks": r"^stages\.(\d+)" if coarse else r"^stages\.(\d+)\.(\d+)"}
 
     def keep_stages(self, count: int) -> None:
         self.stages, self.stage_channels = self.stages[: count - 1], self.stage_channels[:count]

@@ -31,6 +31,7 @@ class Network(nn.Module):
         group, in_channels, num_classes: as given.
         num_features: channels of the features before the head.
         stage_channels: channels of all of `forward_stages`; empty where a network does not say.
+        image_size: side of the pictures that it is made for, where `gsa.create_model` made it; others may do as well.
         pictures: what it was trained on, and how such pictures are normalised; None until it has been trained.
 
     Shapes:
@@ -45,6 +46,7 @@ class Network(nn.Module):
     stage_channels: tuple[int, ...] = ()
     head: nn.Module
     pictures: PictureFormat | None = None
+    image_size: int | None = None
     __call__: Callable[..., Tensor]
 
     def __init__(
@@ -84,7 +86,9 @@ class Network(nn.Module):
             how = ": images.movedim(-1, 1) has the channels first"
         elif len(shape) == 3 and shape[0] == self.in_channels:
             how = ": image[None] is a batch of one"
-        raise ValueError(f"the network takes images [B, {self.in_channels}, H, W], but got the shape {list(shape)}{how}")
+        raise ValueError(
+            f"the network takes images [B, {self.in_channels}, H, W], but got the shape {list(shape)}{how}"
+        )
 
     def keep_stages(self, count: int) -> None:
         """Take away what leads only to features after the first `count`, if there is no head and it can be cut."""
@@ -113,13 +117,17 @@ class Network(nn.Module):
 
     @property
     def pretrained_cfg(self) -> dict[str, Any]:
-        """What it was trained on, as `timm.data.resolve_model_data_config` asks; empty until it has been trained."""
-        if self.pictures is None:
+        """What it was trained on, as `timm.data.resolve_model_data_config` asks.
+
+        Until it has been trained, what it is made for, with values from −1 to 1; empty where nobody knows.
+        """
+        side, mean, std = self.image_size, (0.5,) * self.in_channels, (0.5,) * self.in_channels
+        if self.pictures is not None:
+            side, mean, std = self.pictures.image_size, self.pictures.mean, self.pictures.std
+        if side is None:
             return {}
-        side = self.pictures.image_size
-        size = (self.pictures.in_channels, side, side)
-        framed = {"input_size": size, "crop_pct": 1.0, "interpolation": "bilinear"}
-        return framed | {"mean": self.pictures.mean, "std": self.pictures.std}
+        size = (self.in_channels, side, side)
+        return {"input_size": size, "crop_pct": 1.0, "interpolation": "bilinear", "mean": mean, "std": std}
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters that say where heads look, which should not decay, as timm's optimizers ask."""
@@ -129,7 +137,15 @@ class Network(nn.Module):
         """Scores at every pixel and pose, pooled over both: [B, num_features, |H|, H′, W′] → [B, num_classes].
 
         With pre_logits the features are pooled in place of their scores, as with num_classes=0: → [B, num_features].
+
+        Raises:
+            ValueError: somebody's nn.Linear for a head.
         """
+        if type(self.head) is nn.Linear and not pre_logits:
+            raise ValueError(
+                f"a head gives scores at every pixel and pose, [B, C, poses, H, W], and nn.Linear takes vectors: "
+                f"reset_classifier({self.head.out_features}) makes a new one"
+            )
         scores = (features if pre_logits else self.head(features)).flatten(-2)
         over_pixels = {"sum": scores.sum, "mean": scores.mean, "max": scores.amax}[self.pixels](-1)
         return over_pixels.amax(-1) if self.poses == "max" else over_pixels.mean(-1)

@@ -40,7 +40,10 @@ class Preset:
 
     def build(self, keywords: Mapping[str, Any]) -> Network:
         """The network with these keywords in place of its own."""
-        return build(self.network, {**self.keywords, **keywords})
+        every = {**self.keywords, **keywords}
+        network = build(self.network, every)
+        network.image_size = every.get("image_size", self.image_size)
+        return network
 
     def refuse_void(self, keywords: Mapping[str, Any]) -> None:
         """Refuse a keyword that changes nothing, as others say of each block or stage, or of the whole, what it is.

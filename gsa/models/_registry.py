@@ -14,15 +14,16 @@ from gsa.models._pretrained import list_pretrained, load_pretrained
 __all__ = ["create_model", "list_models", "preset"]
 
 
-def list_models(pattern: str = "*", pretrained: bool = False) -> list[str]:
+def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) -> list[str]:
     """Names of networks, in the order of the paper's tables.
 
     Args:
-        pattern: that names must match, such as "rotmnist*", as those of files do.
+        pattern: that names must match, such as "rotmnist*", as those of files do; of several, one of them.
         pretrained: only those whose trained weights come with the package.
     """
     known = list_pretrained() if pretrained else PRESETS
-    return [name for name in PRESETS if name in known and fnmatchcase(name, pattern)]
+    patterns = (pattern,) if isinstance(pattern, str) else pattern
+    return [name for name in PRESETS if name in known and any(fnmatchcase(name, each) for each in patterns)]
 
 
 @overload

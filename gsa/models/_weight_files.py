@@ -41,7 +41,8 @@ def read_export(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     config, weights, has_digest = read_weights(folder)
     for key in ("model", "pictures"):
         if not isinstance(config.get(key), dict):
-            raise ValueError(f"{folder} is not a whole export: {_CONFIG} does not say what its {key} are")
+            meant = ": gsa.hub.HubNetwork.from_pretrained reads what it saved" if "keywords" in config else ""
+            raise ValueError(f"{folder} is not a whole export: {_CONFIG} does not say what its {key} are{meant}")
     if not has_digest:
         raise ValueError(f"{folder} is not a whole export: there is no digest in {_CONFIG}")
     return config, weights

@@ -183,7 +183,7 @@ def replace_convolutions(
         skip: names of convolutions that stay as they are, as those along the channels of one pixel may.
 
     Returns:
-        The model; a `PosedAttention` where the model is a convolution itself.
+        The model; a `PosedAttention` where the model is a convolution itself. A warning tells of one that has none.
 
     Raises:
         ValueError: convolutions that cannot be replaced, by name, or a name in `skip` that none has; nothing has been
@@ -194,11 +194,11 @@ def replace_convolutions(
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     of_convolution: dict[nn.Module, PosedAttention] = {}
-    places = [
-        (name, module)
-        for name, module in model.named_modules(remove_duplicate=False)
-        if isinstance(module, _ConvNd) and not _is_pointwise(module)
-    ]
+    places = [(name, module) for name, module in model.named_modules(remove_duplicate=False) if _looks_around(module)]
+    if not places and not any(isinstance(module, PosedAttention) for module in model.modules()):
+        warnings.warn(
+            f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
+        )
     if isinstance(skip, str) or set(skip) - {name for name, _ in places}:
         raise ValueError(
             f"skip is a list of names of convolutions of more than one pixel, such as "
@@ -220,12 +220,21 @@ def replace_convolutions(
             refused.append(f"{name}: {error}")
     if refused:
         raise ValueError(
-            "these convolutions cannot be replaced; skip=… leaves some as they are:\n" + "\n".join(refused)
+            "these convolutions cannot be replaced; skip=… leaves some as they are, and the symmetry is lost where "
+            "they look at several pixels of a picture:\n" + "\n".join(refused)
         )
     for name, module in places:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, of_convolution[module])
     return model
+
+
+def _looks_around(module: nn.Module) -> bool:
+    """Whether it has filters of more than one pixel, of whatever class it is."""
+    if isinstance(module, _ConvNd):
+        return not _is_pointwise(module)
+    weight = dict(module.named_parameters(recurse=False)).get("weight")
+    return weight is not None and weight.ndim == 4 and max(weight.shape[2:]) > 1
 
 
 def _is_pointwise(convolution: _ConvNd) -> bool:

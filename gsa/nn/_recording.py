@@ -1,5 +1,6 @@
 """The attention maps of a network while it runs."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,7 +16,7 @@ __all__ = ["record_attention"]
 
 @contextmanager
 def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect the attention maps of every layer while the network runs.
+    """Collect the attention maps of every layer while the network runs, in this thread.
 
         with record_attention(network) as maps:
             network(images)
@@ -29,8 +30,15 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     maps: dict[str, Tensor] = {}
     calls: dict[str, int] = {}
+    recording = threading.get_ident()
+
+    def begin(*_: object) -> None:
+        if threading.get_ident() == recording:
+            calls.clear()
 
     def record(name: str, layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
+        if threading.get_ident() != recording:
+            return  # of somebody else's pictures
         calls[name] = calls.get(name, 0) + 1
         with torch.no_grad():
             maps[name if calls[name] == 1 else f"{name} ({calls[name]})"] = layer.attention(*inputs, **named)
@@ -41,7 +49,7 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
             f"attention is recorded of layers of the class SelfAttention, but {type(network).__name__} has none; where "
             "heads of PosedAttention look, which is the same in all pictures, gsa.viz.draw_heads shows"
         )
-    handles = [network.register_forward_pre_hook(lambda *_: calls.clear())]
+    handles = [network.register_forward_pre_hook(begin)]
     handles += [layer.register_forward_pre_hook(partial(record, name), with_kwargs=True) for name, layer in layers]
     try:
         with as_written(network):

@@ -111,7 +111,8 @@ def _verified(path: str | os.PathLike) -> bytes:
     if not mark or len(digest) != 64:
         raise ValueError(
             f"{path} is not a whole checkpoint: it does not end with its digest, which "
-            "gsa.training.SafeCheckpointIO writes, a plugin of the Trainer"
+            "gsa.training.SafeCheckpointIO writes, a plugin of the Trainer (weights alone, as torch.save writes a "
+            "state_dict, are for network.load_state_dict(torch.load(path, weights_only=True)))"
         )
     actual = hashlib.sha256(content).hexdigest()
     if actual.encode() != digest:

@@ -64,6 +64,7 @@ def export(
 def _write_onnx(network: nn.Module, example: tuple[Tensor], any_batch: Any, file: Path) -> None:
     with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")  # of the exporter, about itself
-        found = torch.onnx.export(network, example, dynamo=True, dynamic_shapes=any_batch, verbose=False)
+        names = {"input_names": ["images"], "output_names": ["logits"]}
+        found = torch.onnx.export(network, example, dynamo=True, dynamic_shapes=any_batch, verbose=False, **names)
     assert found is not None  # because it was given no file
     found.save(file)

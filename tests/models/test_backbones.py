@@ -150,4 +150,68 @@ def test_timm_prepares_pictures_as_a_trained_network_knows_them():
     torch.testing.assert_close(prepare(digit), expected)
     larger = to_pil_image(torch.rand(1, 64, 64))
     torch.testing.assert_close(prepare(larger), network.pictures.normalise(to_tensor(larger.resize((28, 28), 2))))
-    assert gsa.create_model("rotmnist_gsa").pretrained_cfg == {}  # untrained
+
+
+@pytest.mark.parametrize("name, size", [("cifar10_gsa", (3, 32, 32)), ("rotmnist_vit", (1, 28, 28))])
+def test_timm_prepares_pictures_for_an_untrained_network(name, size):
+    from timm.data import create_transform, resolve_model_data_config
+    from torchvision.transforms.functional import to_pil_image
+
+    network = gsa.create_model(name).eval()
+    picture = create_transform(**resolve_model_data_config(network))(to_pil_image(torch.rand(size[0], 40, 40)))
+    assert picture.shape == size and -1 <= picture.min() < 0 < picture.max() <= 1
+    network(picture[None])
+    assert gsa.models.GSANet("R4").pretrained_cfg == {}  # nobody knows
+
+
+@pytest.mark.parametrize("out_indices", [None, (0, 1)])
+def test_weights_of_a_whole_network_are_those_of_its_features(out_indices):
+    whole, images = gsa.load("digits_gsa"), torch.rand(2, 1, 12, 12)
+    features = gsa.create_model("digits_gsa", features_only=True, out_indices=out_indices).eval()
+    around = torch.nn.ModuleDict({"body": features})
+    for prefix, module in (("", features), ("body.", around)):
+        for parameter in module.parameters():
+            torch.nn.init.normal_(parameter)
+        found = module.load_state_dict({prefix + key: value for key, value in whole.state_dict().items()}, strict=False)
+        assert not found.missing_keys and f"{prefix}network.head.weight" in found.unexpected_keys
+        expected = whole.forward_stages(images)
+        assert all(map(torch.equal, features(images), expected if out_indices is None else expected[:2]))
+    own = {key: torch.zeros_like(value) for key, value in features.state_dict().items()}
+    features.load_state_dict(own)
+    assert not any(parameter.any() for parameter in features.parameters())
+
+
+def test_rates_decay_by_layer_with_timm():
+    from timm.optim import create_optimizer_v2
+
+    network = gsa.create_model("rotmnist_r4_sa")
+    names = {parameter: name for name, parameter in network.named_parameters()}
+    scales = {}
+    for group in create_optimizer_v2(network, "adamw", layer_decay=0.5).param_groups:
+        scales |= {names[parameter]: group["lr_scale"] for parameter in group["params"]}
+    expected = {"lift": 2**-6, "stages.0.0": 2**-5, "stages.0.1": 2**-4, "stages.1.2": 1 / 2, "head": 1}
+    for start, scale in expected.items():
+        found = [found for name, found in scales.items() if name.startswith(start)]
+        assert found and found == pytest.approx([scale] * len(found))
+    assert len(scales) == len(names) and list(network.group_matcher(coarse=True)) == ["stem", "blocks"]
+
+
+def test_a_linear_head_of_somebodys_own_is_told_how_to_make_one():
+    network = gsa.create_model("digits_gsa")
+    network.head = torch.nn.Linear(network.num_features, 5)
+    with pytest.raises(ValueError, match=r"nn.Linear takes vectors: reset_classifier\(5\) makes a new one"):
+        network(torch.rand(1, 1, 12, 12))
+
+
+@pytest.mark.parametrize("name", ["cifar10_gsa", "cifar10_z2_cnn", "cifar10_vit", "pcam_r4_cnn"])
+def test_what_are_no_pictures_is_told_how_it_becomes_some(name):
+    network, side = gsa.create_model(name).eval(), gsa.models.preset(name).image_size
+    for images, told in (
+        (torch.rand(2, side, side, 3), r"takes images \[B, 3, H, W\], .* images.movedim\(-1, 1\)"),
+        (torch.rand(3, side, side), r"takes images \[B, 3, H, W\], .* image\[None\]"),
+        (torch.rand(2, 1, side, side), r"takes images \[B, 3, H, W\], but got the shape \[2, 1, \d+, \d+\]$"),
+        (torch.zeros(2, 3, side, side, dtype=torch.uint8), "floating numbers"),
+        (torch.rand(2, 3, side, side).numpy(), "torch.from_numpy"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            network(images)

@@ -84,6 +84,7 @@ def test_models_are_listed_by_pattern_and_by_whether_they_are_trained():
     assert set(gsa.list_models(pretrained=True)) == set(gsa.models.list_pretrained())
     assert gsa.list_models("digits_gsa*", pretrained=True) == ["digits_gsa", "digits_gsa_z2"]
     assert gsa.list_models("digits") == []
+    assert gsa.list_models(["pcam_*_cnn", "digits_gsa"]) == ["digits_gsa", *gsa.list_models("pcam_*_cnn")]
 
 
 @pytest.mark.parametrize("name", OURS)

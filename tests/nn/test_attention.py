@@ -1,5 +1,7 @@
 """Attention layers: arguments, shapes, and what they can express."""
 
+import threading
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -180,6 +182,18 @@ def test_recorded_maps_are_where_each_pose_looks(encoding, form):
         pass
     network(x)
     assert not after  # hooks are gone
+
+
+def test_maps_are_those_of_the_thread_that_records():
+    network = torch.nn.Sequential(LiftingSelfAttention("R4", 1, 2, num_heads=1, head_dim=2, neighbourhood=3))
+    mine, other = torch.rand(1, 1, 5, 5), torch.rand(2, 1, 5, 5)
+    with record_attention(network) as maps:
+        network(mine)
+        expected = dict(maps)
+        worker = threading.Thread(target=network, args=(other,))
+        worker.start()
+        worker.join()
+    assert list(maps) == ["0"] and torch.equal(maps["0"], expected["0"])
 
 
 def test_recorded_maps_turn_with_the_image():

@@ -74,7 +74,9 @@ def test_a_network_of_torchvision_becomes_invariant():
 def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
     model = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1, groups=4), nn.Conv2d(4, 4, 2))
     before = list(model)
-    with pytest.raises(ValueError, match=r"cannot be replaced; skip=… leaves some as they are:\n1: .*\n2: .*odd sides"):
+    with pytest.raises(
+        ValueError, match=r"cannot be replaced; skip=… leaves some as they are, .*:\n1: .*\n2: .*odd sides"
+    ):
         replace_convolutions(model, "R4")
     assert list(model) == before
     with pytest.raises(ValueError, match="the same kernel_size in both directions"):
@@ -151,11 +153,13 @@ def test_a_stride_asks_fewer_pixels_the_same(border):
         torch.testing.assert_close(two(x), one(x)[..., ::2, ::2])
 
 
-def test_networks_without_convolutions_stay_as_they_are():
+def test_networks_without_convolutions_stay_as_they_are_and_are_told_of(recwarn):
     model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.ReLU())
     first = model[0]
-    assert replace_convolutions(model, "R4")[0] is first
-    assert isinstance(replace_convolutions(nn.Conv2d(2, 2, 3), "R4"), PosedAttention)
+    with pytest.warns(UserWarning, match="Sequential has no convolution of more than one pixel"):
+        assert replace_convolutions(model, "R4")[0] is first
+    model = nn.Sequential(replace_convolutions(nn.Conv2d(2, 2, 3), "R4"))
+    assert replace_convolutions(model, "R4") is model and isinstance(model[0], PosedAttention) and not recwarn
 
 
 @pytest.mark.parametrize("border", ["hidden", "zeros"])
@@ -215,7 +219,7 @@ def test_attention_is_of_the_dtype_of_the_convolution(dtype):
 
 def test_convolutions_along_channels_are_skipped_by_name():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.Flatten(2), nn.Conv1d(4, 4, 3)))
-    with pytest.raises(ValueError, match=r"skip=… leaves some as they are:\n1\.1: "):
+    with pytest.raises(ValueError, match=r"skip=… leaves some as they are, .* picture:\n1\.1: "):
         replace_convolutions(model, "R4")
     with pytest.raises(ValueError, match=r"such as \['0', '1.1'\], but got \['1'\]$"):
         replace_convolutions(model, "R4", skip=["1"])
@@ -227,6 +231,21 @@ def test_convolutions_along_channels_are_skipped_by_name():
     assert twice[0] is twice[1] is shared
     replaced = replace_convolutions(model, "R4", skip=["1.1"])
     assert type(replaced[0]) is PosedAttention and type(replaced[1][1]) is nn.Conv1d
+
+
+class Filters(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(3, 3, 3, 3))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning", "ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("made", [Filters, lambda: torch.jit.script(nn.Sequential(nn.Conv2d(1, 1, 3)))])
+def test_filters_of_other_classes_are_refused_and_not_passed_over(made):
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), made())
+    with pytest.raises(ValueError, match=r"cannot be replaced; (?s:.)*\n1(\.0)?: attention replaces plain nn.Conv2d"):
+        replace_convolutions(model, "R4")
+    assert type(model[0]) is nn.Conv2d
 
 
 def test_attention_in_the_place_of_convolutions_has_no_empty_parameter_to_train():

@@ -64,6 +64,7 @@ def test_onnx_gives_the_same_logits_for_any_batch(tmp_path, name):
     file, images, logits = exported(tmp_path, name, onnx=True)
     session = runtime.InferenceSession(file)
     (given,) = session.get_inputs()
+    assert given.name == "images" and [output.name for output in session.get_outputs()] == ["logits"]
     for batch in (1, 3):
         (found,) = session.run(None, {given.name: images[:batch].numpy()})
         torch.testing.assert_close(torch.from_numpy(found), logits[:batch], rtol=1e-4, atol=1e-4)

@@ -32,6 +32,10 @@ def test_a_network_goes_to_the_format_of_the_hub_and_back(folder):
     pictures = torch.rand(2, 1, 12, 12)
     assert torch.equal(found(pictures), gsa.load(NAME)(pictures)) and not found.training
     assert found.pictures["data"] == "digits" and found.network.group.name == "R4"
+    assert found.pretrained_cfg == gsa.load(NAME).pretrained_cfg
+    assert found.no_weight_decay() == {f"network.{name}" for name in gsa.load(NAME).no_weight_decay()} != set()
+    with pytest.raises(ValueError, match="HubNetwork.from_pretrained reads what it saved"):
+        gsa.load(folder)
     found.save_pretrained(folder / "again")
     assert torch.equal(HubNetwork.from_pretrained(str(folder / "again"))(pictures), found(pictures))
 
