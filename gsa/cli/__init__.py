@@ -14,6 +14,7 @@ gsa dashboard ENTITY/PROJECT
 import argparse
 import errno
 import os
+import re
 import signal
 import sys
 from importlib import import_module
@@ -25,6 +26,7 @@ import gsa
 from gsa._extras import not_installed
 from gsa._handled import end_as_init, handled
 from gsa._nearest import nearest
+from gsa.files import one_line, printable_lines
 
 __all__ = ["main", "stop_telling", "train"]
 
@@ -64,9 +66,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}", file=sys.stderr)
         return 2
     except (ValueError, OSError) as error:
-        print(f"gsa: {error}", file=sys.stderr)
+        print(f"gsa: {printable_lines(error)}", file=sys.stderr)
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             stop_telling()  # what is left of it would be tried again at the end
+        return 2
+    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        words = f"{type(error).__name__}: {error}"
+        if not re.search("MemoryError|can't allocate memory", words):
+            raise
+        print(f"gsa: there is too little memory for this network and its pictures: {one_line(error)}", file=sys.stderr)
         return 2
 
 

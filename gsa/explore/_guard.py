@@ -5,12 +5,16 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 __all__ = ["MOST_BYTES", "Guard", "body", "refusal"]
 
+_OWN_SITES = (
+    "none",
+    "same-origin",
+)  # as browsers say where a question comes from; links lead to the page from anywhere
 MOST_BYTES = 4_000_000  # of a picture that is sent
 
 
@@ -32,7 +36,9 @@ class Guard(BaseHTTPMiddleware):
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """403, or the answer."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if not self._is_own(host) or (origin is not None and origin != f"http://{host}"):
+        is_asked = request.url.path != "/" and request.headers.get("sec-fetch-site", "none") not in _OWN_SITES
+        is_foreign = (origin is not None and origin != f"http://{host}") or is_asked  # by another page
+        if is_foreign or not self._is_own(host):
             return PlainTextResponse("gsa explore answers its own page only", 403)
         answer = await call_next(request)
         answer.headers["X-Content-Type-Options"] = "nosniff"
@@ -59,10 +65,13 @@ class Guard(BaseHTTPMiddleware):
 async def body(request: Request) -> bytes:
     """What was sent, 413 where it is too large, which is seen before it is all here."""
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MOST_BYTES:
-            raise HTTPException(413, f"a picture must have at most {MOST_BYTES:,} bytes")
+    try:
+        async for chunk in request.stream():
+            content += chunk
+            if len(content) > MOST_BYTES:
+                raise HTTPException(413, f"a picture must have at most {MOST_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise HTTPException(400, "the picture did not come whole") from None
     return bytes(content)
 
 

@@ -5,13 +5,14 @@ Pictures are read by `gsa.files.pictures`, which needs Pillow.
 
 from gsa.files._signed_json import read_signed, signed
 from gsa.files._tables import prediction_table, table
-from gsa.files._text import one_line, printable
+from gsa.files._text import one_line, printable, printable_lines
 from gsa.files._whole import refuse_unwritable, remove_leftovers, write_whole
 
 __all__ = [
     "one_line",
     "prediction_table",
     "printable",
+    "printable_lines",
     "read_signed",
     "refuse_unwritable",
     "remove_leftovers",

@@ -2,15 +2,21 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["prediction_table", "table"]
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """Comma-separated values in UTF-8, with the mark by which spreadsheets know it: read it as "utf-8-sig"."""
+    """Comma-separated values in UTF-8, with the mark by which spreadsheets know it: read it as "utf-8-sig".
+
+    An apostrophe stands before words that spreadsheets would take for a formula.
+    """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    csv.writer(text, lineterminator="\n").writerows([*map(_cell, row)] for row in [header, *rows])
     return text.getvalue().encode("utf-8-sig", errors="backslashreplace")
 
 
@@ -29,3 +35,10 @@ def prediction_table(
         for *of_picture, values in zip(*known.values(), map(list, chances), strict=True)
     )
     return table([*known, "prediction", *classes], rows)
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    is_formula = value[:1] in ("=", "@", "\t", "\r") or (value[:1] in ("+", "-") and not _NUMBER.fullmatch(value))
+    return f"'{value}" if is_formula else value

@@ -1,6 +1,6 @@
 """Text from elsewhere, shown so that it moves no cursor and fills no screen."""
 
-__all__ = ["one_line", "printable"]
+__all__ = ["one_line", "printable", "printable_lines"]
 
 _LONGEST = 300
 
@@ -8,6 +8,11 @@ _LONGEST = 300
 def printable(text: str) -> str:
     """The text, with characters that cannot be printed written as escapes, such as \\x1b."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: object) -> str:
+    """`printable` line by line."""
+    return "\n".join(map(printable, str(text).split("\n")))
 
 
 def one_line(error: BaseException) -> str:

@@ -37,6 +37,7 @@ BENEATH = "of which the colour beneath is read, most often black: lay them on wh
 _LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 _SMALLER = "cut it into pieces, or save it at a smaller scale"
 _OFTEN = 5  # endings that are named
+_ROWS = 256
 # Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
 _BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
 _NOT_READ = (
@@ -172,7 +173,11 @@ def _eight_bits(picture: Image.Image, white: float | None) -> Image.Image:
         white = white or most
     else:
         return picture
-    return Image.fromarray(((values / white).clip(0, 1) * 255).round().astype(numpy.uint8))
+    scaled = numpy.empty(values.shape, numpy.uint8)
+    for top in range(0, len(values), _ROWS):  # at a time, because as floating numbers they take eight times as much
+        rows = slice(top, top + _ROWS)
+        scaled[rows] = ((values[rows] / white).clip(0, 1) * 255).round()
+    return Image.fromarray(scaled)
 
 
 def _check_floating(values: numpy.ndarray) -> None:
@@ -220,11 +225,14 @@ def _centre(picture: Image.Image, size: int) -> Image.Image:
 
 
 def files_inside(folder: Path) -> list[str]:
-    """Files at any depth, folder by folder, in linked ones too; but for hidden ones and what systems leave."""
-    places, seen = [], set()
+    """Files at any depth, folder by folder, in linked ones too; but for hidden ones and what systems leave.
+
+    A link to what the folder itself stands in is passed over.
+    """
+    places, seen = [], set(Path(os.path.realpath(folder)).parents)
     for place, below, names in os.walk(folder, followlinks=True):
-        seen.add(os.path.realpath(place))
-        below[:] = [name for name in below if os.path.realpath(os.path.join(place, name)) not in seen]  # links back
+        seen.add(Path(os.path.realpath(place)))
+        below[:] = [name for name in below if Path(os.path.realpath(os.path.join(place, name))) not in seen]
         places.append((place, sorted(names)))
     places.sort()
     paths = [os.path.join(place, name) for place, names in places for name in names if name.lower() not in _LITTER]

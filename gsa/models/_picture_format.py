@@ -48,7 +48,7 @@ class PictureFormat:
             raise ValueError(f"expected values of {', '.join(cls.__dataclass_fields__)}")
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         found = cls(**plain)
-        if not isinstance(found.data, str):
+        if not (isinstance(found.data, str) and found.data.isprintable()):
             raise ValueError("data must be the name of a data set")
         if not (is_count(found.in_channels, 1) and is_count(found.num_classes)):
             raise ValueError("in_channels must be a positive integer, and num_classes one or 0")

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from gsa.files import one_line, write_whole
 from gsa.runner._schema import ConfigError
 
-__all__ = ["read_config", "write_config"]
+__all__ = ["loaded", "read_config", "write_config"]
 
 _MARK = b"# sha256: "  # of all below; at the top, so that a file that was cut still says that it had one
 _DEEPEST = 40
@@ -43,8 +43,7 @@ def read_config(file: Path) -> DictConfig:
                 "own (hydra.run.dir)"
             )
     try:
-        _refuse_expanding(content)
-        read: Any = OmegaConf.load(io.StringIO(content.decode()))
+        read = loaded(content)
         plain: Any = OmegaConf.to_container(read)
         missing = [key for key in _KEYS if key not in plain]
         groups = [key for key in _KEYS[:-1] if key not in missing and not isinstance(plain[key], dict)]
@@ -56,6 +55,17 @@ def read_config(file: Path) -> DictConfig:
             f"{file} is not the configuration of a run: {'no' if missing else 'a wrong'} value of {wrong}"
         )
     return read
+
+
+def loaded(content: bytes) -> Any:
+    """A configuration in YAML that nobody vouches for.
+
+    Raises:
+        ValueError: one that grows without bound when it is read.
+        yaml.YAMLError, UnicodeDecodeError, OmegaConfBaseException: none.
+    """
+    _refuse_expanding(content)
+    return OmegaConf.load(io.StringIO(content.decode()))
 
 
 def _refuse_expanding(content: bytes) -> None:

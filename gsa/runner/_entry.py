@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from dotenv import load_dotenv
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
@@ -25,9 +25,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa._handled import end_as_init
-from gsa.files import one_line
+from gsa.files import one_line, printable_lines
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
+from gsa.runner._dotenv import take_dotenv
 from gsa.runner._ending import Failed, is_of_the_surroundings, queue_again_if_told, way_on, written_down
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
@@ -49,7 +50,7 @@ _WITH_PATH = ("--config-dir", "-cd", "--config-path", "-cp", "--experimental-rer
 _SURROUNDINGS = {
     "TMPDIR must name a folder that can be written": lambda: tempfile.gettempdir(),
     "the current folder must be there": lambda: os.getcwd(),
-    ".env must be a file that can be read": lambda: load_dotenv(".env"),
+    ".env must be a file that can be read": lambda: take_dotenv(Path(".env")),
 }
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
@@ -76,6 +77,7 @@ def main() -> None:
             _refuse(f"{what}, but: {getattr(error, 'strerror', None) or error}")
     settle()
     let_hydra_parse()
+    Plugins.instance()  # which are looked for everywhere: those of the current folder are nobody's
     sys.path.append(os.getcwd())  # where data and networks of one's own are looked for
     register()
     sys.argv[1:] = with_network(options_last(sys.argv[1:]))
@@ -147,9 +149,10 @@ class RefuseBadConfig(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         try:
-            refuse_unwritable_folder(Path(config.hydra.sweep.dir))
-            refuse_bad_sweep(config)
             folder = Path(config.hydra.sweep.dir)
+            for place in (folder, *(noted.parent for noted in folder.glob("*/.hydra"))):
+                refuse_unwritable_folder(place)
+            refuse_bad_sweep(config)
             let_jobs_save(folder, partial(queue_again_if_told, ckpt_path=config.ckpt_path))
             _sweeps.append(folder)
         except ConfigError as error:
@@ -252,5 +255,5 @@ def _output_dir() -> str:
 
 
 def _refuse(message: str) -> None:
-    print(f"configuration refused: {message}", file=sys.stderr)
+    print(f"configuration refused: {printable_lines(message)}", file=sys.stderr)
     raise SystemExit(2)

@@ -54,7 +54,7 @@ def held_by(processes: Iterable[int], folder: Path) -> list[Path]:
 
 def is_held(folder: Path) -> bool:
     """Whether another process holds it; where the file system has no locks, nobody does."""
-    with (folder / ".lock").open("a") as file:
+    with _own(folder / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -68,8 +68,12 @@ def refuse_unwritable_folder(folder: Path) -> None:
     """Look whether a run can write into its folder, before anything is written.
 
     Raises:
-        ConfigError: it or what stands in its place is not a folder, or is read-only.
+        ConfigError: it or what stands in its place is not a folder, or is read-only; a file in it is a link, through
+            which something else would be written.
     """
+    for file in (*folder.glob("*"), *folder.glob(".hydra/*")):
+        if file.is_symlink() and not file.is_dir():
+            raise _is_link(file)
     for place in (folder.absolute(), folder.absolute() / "checkpoints"):
         standing = next(part for part in (place, *place.parents) if part.exists())
         if not (standing.is_dir() and os.access(standing, os.W_OK | os.X_OK)):
@@ -78,7 +82,7 @@ def refuse_unwritable_folder(folder: Path) -> None:
 
 def _opened(lock: Path) -> IO:
     try:
-        return lock.open("a+")
+        return _own(lock)
     except PermissionError:
         if lock.stat().st_uid == os.geteuid():
             raise ConfigError(f"output_dir must be a folder that can be written, but {lock} is not") from None
@@ -86,6 +90,17 @@ def _opened(lock: Path) -> IO:
             f"the run in {lock.parent} is of another user ({lock.stat().st_uid}), and this one ({os.geteuid()}) cannot "
             "write what is in it: go on as that user, or make all of it writable (umask 002 before it begins)"
         ) from None
+
+
+def _own(lock: Path) -> IO:
+    """The file itself, made if it is not there; what a link leads to is somebody else's."""
+    if lock.is_symlink():
+        raise _is_link(lock)
+    return os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666), "a+")
+
+
+def _is_link(file: Path) -> ConfigError:
+    return ConfigError(f"the files of a run are its own, but {file} is a link to {os.readlink(file)}: take it away")
 
 
 def _lock(file: IO, folder: Path) -> None:

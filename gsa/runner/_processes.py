@@ -15,6 +15,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -58,7 +59,7 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
     """
     listener = SaveOnSignal(str(folder / "checkpoints"), resumed)
     listener.waits = True
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # where the processes meet
+    store = _meeting_point()
     with listener.listening(), at_levels(_SILENT), TemporaryDirectory() as errors:
         processes = _start(folder, world, store.port, errors)
         try:
@@ -72,6 +73,13 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
     listener.stop_if_told()  # in the way of whoever waits for SIGUSR2
     if not (folder / "report.json").exists():
         raise Stopped(signal.SIGTERM, listener.checkpoint)
+
+
+def _meeting_point() -> TCPStore:
+    """Where the processes meet; for this machine alone, as torch's own socket would hear the whole network."""
+    bound = socket.create_server(("127.0.0.1", 0))
+    port = bound.getsockname()[1]
+    return TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=bound.detach())
 
 
 def _start(folder: Path, world: int, port: int, errors: str) -> PContext:

@@ -9,8 +9,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from gsa.files import printable_lines
 from gsa.report import read_report
-from gsa.runner._config_file import read_config
+from gsa.runner._config_file import loaded, read_config
 from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._older import as_meant
 from gsa.runner._quoted import folder_keys, override
@@ -45,7 +46,7 @@ def finished_report(config: DictConfig) -> dict[str, Any] | None:
     if before is not None:
         _refuse_another_run(before, config, folder)
         if report is not None and before["trainer"].get("max_time") != config.trainer.get("max_time"):
-            return report if report["epochs"] >= config.trainer.max_epochs else None
+            return report if report.get("epochs", 0) >= config.trainer.max_epochs else None
     return report
 
 
@@ -58,7 +59,7 @@ def is_of_its_words(folder: Path) -> bool:
     if before is None or not noted.exists():
         return True
     with suppress(OSError, ValueError, YAMLError, OmegaConfBaseException):  # damaged
-        read: Any = OmegaConf.load(noted)
+        read = loaded(noted.read_bytes())
         config = OmegaConf.masked_copy(read, list(before))
         config.output_dir = config.logger = None  # which may ask Hydra, or a server
         if config.seed is None:
@@ -86,7 +87,7 @@ def where_it_stands(folder: Path, config: DictConfig) -> str | None:
         _refuse_another_run(_run_of(newest), config, folder)
     if is_first_rank():
         for message in [*damaged, *_told(folder)[2]]:
-            print(f"passed over: {message}")
+            print(f"passed over: {printable_lines(message)}")
         print(f"going on from {newest}" if newest else f"there is no checkpoint in {folder} yet: starting anew")
     return str(newest) if newest else None
 

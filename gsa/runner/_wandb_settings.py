@@ -66,7 +66,8 @@ def keep_wandb_ids(config: DictConfig) -> None:
     for name, node in (config.logger or {}).items():
         if str(node.get("_target_", "")).endswith("WandbLogger") and not node.get("id"):
             with open_dict(node):
-                node.id = (before.get(name) or {}).get("id") or uuid4().hex[:8]
+                known = (before.get(name) or {}).get("id")
+                node.id = known if known and "${" not in str(known) else uuid4().hex[:8]  # of nobody's environment
 
 
 def _loggers_of_before(file: Path) -> dict[str, Any]:

@@ -18,6 +18,8 @@ __all__ = ["build", "filled"]
 
 _MOST_ROTATIONS = 360
 _WIDEST_WINDOW = 511  # pixels; tables of a window are made with the network
+_WINDOWS = "neighbourhood", "neighbourhoods", "stem_neighbourhood"
+_MOST_PLACES = 1 << 20  # of a window, in all poses
 _LONGEST_LIST = 256
 _LONGEST_MESSAGE = 600
 _SMALL = 4096  # numbers up to here ask for nothing much, whatever they are of
@@ -134,8 +136,9 @@ def _refuse_excess(source: Any, keywords: Mapping[str, Any], numbers: int, tenso
         entries = value if isinstance(value, list | tuple) else [value]
         if len(entries) > _LONGEST_LIST or not all(isinstance(v, str | int | float | None) for v in entries):
             raise ValueError(f"{source} holds a value of {key} that is none of a network: expected a plain value")
-        most = {"neighbourhood": _WIDEST_WINDOW, "neighbourhoods": _WIDEST_WINDOW, "stem_neighbourhood": _WIDEST_WINDOW,
-                "blocks": tensors, "layers": tensors}.get(key, max(numbers, _SMALL))  # fmt: skip
+        most = {**dict.fromkeys(_WINDOWS, _WIDEST_WINDOW), "blocks": tensors, "layers": tensors}.get(
+            key, max(numbers, _SMALL)
+        )
         asked = sum(entry for entry in entries if isinstance(entry, int))
         if asked > most:
             raise ValueError(
@@ -146,6 +149,15 @@ def _refuse_excess(source: Any, keywords: Mapping[str, Any], numbers: int, tenso
     turns = re.fullmatch(r"R(\d+)M?", group)
     if turns and (len(turns[1]) > 3 or int(turns[1]) > _MOST_ROTATIONS):
         raise ValueError(f"{source} asks for a group of more than {_MOST_ROTATIONS} rotations: {group[:20]}")
+    poses = int(turns[1]) * (1 + group.endswith("M")) if turns else 2
+    given = [keywords.get(key) for key in _WINDOWS]
+    sides = [side for value in given for side in (value if isinstance(value, list | tuple) else [value])]
+    widest = max((side for side in sides if isinstance(side, int)), default=1)
+    if poses * widest**2 > _MOST_PLACES:
+        raise ValueError(
+            f"{source} asks for windows of {widest}×{widest} pixels in {poses} poses: expected at most "
+            f"{_MOST_PLACES:,} places"
+        )
 
 
 def _refuse_not_finite(source: Any, network: nn.Module) -> None:

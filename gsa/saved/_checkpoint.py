@@ -18,6 +18,8 @@ from gsa.files import one_line, write_whole
 
 __all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
 
+_MOST_VALUES = 10**6  # in a checkpoint, a tensor being one
+_DEEPEST = 100
 _MARK = b"\nsha256:"  # and 64 hexadecimal digits: behind the archive, where torch.load does not look
 
 
@@ -34,12 +36,15 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     torch.save(checkpoint | {"gsa_version": VERSION}, stream)
     content = stream.getvalue()
     try:
-        _plain(content, "cpu")
+        _refuse_expanding(content)
+        _refuse_unfolding(_plain(content, "cpu"))
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} would hold more than tensors and plain values, {_foreign(error)}, and could not be read again; "
             "give hyperparameters and the states of callbacks as numbers, texts, lists and dictionaries"
         ) from error
+    except ValueError as error:
+        raise ValueError(f"{path} could not be read again: {error}; give states of callbacks without it") from error
     content += _MARK + hashlib.sha256(content).hexdigest().encode()
     try:
         write_whole(path, content)
@@ -67,6 +72,7 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[
     try:
         _refuse_expanding(content)
         checkpoint = _plain(content, map_location)
+        _refuse_unfolding(checkpoint)
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} holds more than tensors and plain values and was not loaded, because that could run code: "
@@ -134,6 +140,34 @@ def _refuse_expanding(content: bytes) -> None:
         records = archive.infolist()
         if sum(record.file_size for record in records) > len(content):
             raise ValueError("its records are larger than the file")
+        if len({record.filename.lower() for record in records}) < len(records):  # torch finds them whatever their case
+            raise ValueError("it has two records of one name")
         for record in records:
-            if record.filename.endswith("data.pkl") and b"bytearray" in archive.read(record):
-                raise ValueError("it holds bytes that can be changed, which no checkpoint of a run does")
+            if record.filename.lower().endswith("data.pkl"):
+                pickled = archive.read(record)
+                if b"bytearray" in pickled or b"_codecs" in pickled:
+                    raise ValueError("it holds bytes, which no checkpoint of a run does")
+
+
+def _refuse_unfolding(checkpoint: Any) -> None:
+    """Dictionaries and lists that hold one another again and again are more than whoever walks through them can see.
+
+    Raises:
+        ValueError: such a checkpoint.
+    """
+    counted: dict[int, int] = {}
+
+    def count(value: Any, depth: int) -> int:
+        """How many values stand in one, as often as they do."""
+        if not isinstance(value, dict | list | tuple | set):
+            return 1
+        if id(value) not in counted:
+            if depth > _DEEPEST:
+                raise ValueError("its values lie too deep in one another")
+            counted[id(value)] = _MOST_VALUES + 1  # until it is known: one that holds itself has no end
+            within = value.values() if isinstance(value, dict) else value
+            counted[id(value)] = 1 + sum(count(each, depth + 1) for each in within)
+        return counted[id(value)]
+
+    if count(checkpoint, 0) > _MOST_VALUES:
+        raise ValueError(f"it holds more than {_MOST_VALUES:,} values")

@@ -6,10 +6,8 @@ from contextlib import redirect_stdout
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from gsa._extras import not_installed
 from gsa.models import write_export
@@ -47,24 +45,34 @@ def export(
         (folder / name).unlink(missing_ok=True)
     example = (torch.rand(2, pictures.in_channels, pictures.image_size, pictures.image_size),)
     any_batch = ({0: torch.export.Dim("batch")},)
-    if program or plain:
-        exported = torch.export.export(saved.network, example, dynamic_shapes=any_batch)
-        if program:
-            files.append(folder / "model.pt2")
-            torch.export.save(exported, files[-1])
-        if plain:
-            files.append(folder / "plain.pt2")
-            torch.export.save(without_our_op(exported), files[-1])
+    if not (program or plain or onnx):
+        return files
+    exported = _without_files(torch.export.export(saved.network, example, dynamic_shapes=any_batch))
+    if program:
+        files.append(folder / "model.pt2")
+        torch.export.save(exported, files[-1])
+    if plain:
+        files.append(folder / "plain.pt2")
+        torch.export.save(_without_files(without_our_op(exported)), files[-1])
     if onnx:
         files.append(folder / "model.onnx")
-        _write_onnx(saved.network, example, any_batch, files[-1])
+        _write_onnx(_without_files(without_our_op(exported)), files[-1])
     return files
 
 
-def _write_onnx(network: nn.Module, example: tuple[Tensor], any_batch: Any, file: Path) -> None:
+def _without_files(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """The same without the files and lines that its nodes come from, which tell of the folders of whoever writes it."""
+    for module in exported.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            for node in module.graph.nodes:
+                node.meta.pop("stack_trace", None)
+    return exported
+
+
+def _write_onnx(exported: torch.export.ExportedProgram, file: Path) -> None:
     with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")  # of the exporter, about itself
         names = {"input_names": ["images"], "output_names": ["logits"]}
-        found = torch.onnx.export(network, example, dynamo=True, dynamic_shapes=any_batch, verbose=False, **names)
+        found = torch.onnx.export(exported, dynamo=True, verbose=False, **names)
     assert found is not None  # because it was given no file
     found.save(file)

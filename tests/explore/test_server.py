@@ -112,6 +112,9 @@ def test_only_the_page_itself_may_ask(answers, client):
     for origin in ("http://evil.example", "https://127.0.0.1:8000", "http://127.0.0.1:9000", "null"):
         refused = client.post("/state", params=STILL, content=in_bytes("2"), headers={"Origin": origin})
         assert refused.status_code == 403, origin
+    for site, code in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+        assert client.get("/part/words", headers={"Sec-Fetch-Site": site}).status_code == code, site
+    assert client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200  # a link leads here
     for host in ("localhost:8000", "127.0.0.1:8000"):
         assert client.get("/", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
     everywhere = _guard.Guard(answers, "0.0.0.0")

@@ -16,6 +16,14 @@ def test_spreadsheets_know_that_it_is_utf_8():
     assert read(content) == [["name", "größe"], ["Zellen, alt", "1"], ['"neu"\n', "2.5"], [r"caf\udce9", ""]]
 
 
+def test_words_are_no_formulas():
+    """But numbers stay, as the names of classes may be some."""
+    words = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+A1", "-A1", "\t=1", "-1", "+1.5e-3", "a=b", ""]
+    (found,) = read(table(words, []))
+    assert found == [*(f"'{word}" for word in words[:5]), *words[5:]]
+    assert read(table(["a"], [["=1"], [-1], [None]])) == [["a"], ["'=1"], ["-1"], [""]]
+
+
 def test_predictions_have_the_likeliest_class():
     content = prediction_table(
         {"path": ["a", "b"], "class": ["ei", "ei"]}, [[0.25, 0.75], [2 / 3, 1 / 3]], ["ei", "öl"]

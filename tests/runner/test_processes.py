@@ -6,14 +6,16 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace as Is
 
 import pytest
 import torch
+from torch.distributed import TCPStore
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from gsa.runner import _processes, build, check
-from gsa.runner._processes import _explain
+from gsa.runner._processes import _explain, _meeting_point
 from gsa.runner._ranks import needs_processes
 from gsa.training import SaveOnSignal, Stopped, warn_of_batch_norm
 from gsa.training.adapter import synchronise_batch_norm_on_gpus_only
@@ -77,6 +79,22 @@ def test_a_rank_that_was_killed_is_named_before_those_that_lost_it(ended, tmp_pa
 def test_a_rank_that_hung_and_was_ended_is_named_after_the_one_that_waited_for_it(ended, tmp_path):
     failures = {0: ended(0, -9, after=0.3 + _processes.GRACE), 1: ended(1, 1, "RuntimeError: Timed out", after=0.3)}
     assert _explain(failures, tmp_path).startswith("rank 1 has failed: RuntimeError: Timed out")
+
+
+def test_processes_meet_where_no_other_machine_reaches():
+    """Planted: a store of torch's own making."""
+
+    def hears(store):
+        listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if " 0A " in line]
+        everywhere = [line.split()[1] for line in Path("/proc/net/tcp6").read_text().splitlines() if " 0A " in line]
+        port = f":{store.port:04X}"
+        return {address for address in listening + everywhere if address.endswith(port)}
+
+    store = _meeting_point()
+    store.set("a", "b")
+    assert store.get("a") == b"b" and hears(store) == {f"0100007F:{store.port:04X}"}
+    planted = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    assert any(set(address.partition(":")[0]) == {"0"} for address in hears(planted))
 
 
 @pytest.mark.parametrize("launched", ["", "by torchrun", "by joblib"])

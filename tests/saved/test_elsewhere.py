@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -34,6 +36,14 @@ torch.testing.assert_close(found, logits, rtol=1e-4, atol=1e-4)
 """
 
 
+def unpacked(file):
+    """All bytes of a file, of those in it if it is an archive."""
+    if not zipfile.is_zipfile(file):
+        return file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        return b"".join(map(archive.read, archive.namelist()))
+
+
 def exported(tmp_path, name, **formats):
     """An export of a network with weights at random, its pictures, three of them and their logits."""
     torch.manual_seed(0)
@@ -45,6 +55,7 @@ def exported(tmp_path, name, **formats):
         tmp_path / "whole", {"model": {"name": name} | NETWORKS[name], "pictures": pictures}, network.state_dict()
     )
     *_, file = export(read(tmp_path / "whole"), tmp_path / "elsewhere", **formats)
+    assert not any(str(Path(place).parent).encode() in unpacked(file) for place in (gsa.__file__, torch.__file__))
     images = torch.rand(3, channels, side, side)
     with torch.no_grad():
         return file, images, network.eval()(images)

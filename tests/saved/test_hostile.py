@@ -45,6 +45,9 @@ def refusal(path):
     ({"group": "R" + "9" * 5000}, "group of more than 360 rotations"),
     ({"group": "R360M"}, "those of its digits_gsa|make no digits_gsa"),
     ({"neighbourhood": 100_001}, "neighbourhood must be at most 511"),
+    ({"group": "R360M", "neighbourhood": 511}, "windows of 511×511 pixels in 720 poses"),
+    ({"group": "R360", "neighbourhoods": [3, 255]}, "windows of 255×255 pixels in 360 poses"),
+    ({"group": "R360M", "stem_neighbourhood": 37}, "those of its digits_gsa|make no digits_gsa"),
     ({"channels": 10**9}, "channels must be at most 20,"),
     ({"channels": 10**30}, "channels must be at most 20,.* a number of more than 20 digits"),
     ({"channels": 20_000, "num_heads": 20_000, "head_dim": 20_000}, "make no digits_gsa|those of its digits_gsa"),
@@ -127,23 +130,62 @@ def test_weights_that_share_their_numbers(tmp_path):
     assert "share their numbers" in refusal(tmp_path / "a.ckpt")
 
 
-def archive(pickled, compression=zipfile.ZIP_STORED):
+BYTES = b"\x80\x02c__builtin__\nbytearray\nq\x00\x8a\x05\x00\x00\x00\x00\x02\x85R."  # 8 GB of them
+
+CODED = b"\x80\x02" + 30 * b"c_codecs\nencode\n" + b"X\x01\0\0\0a" + 30 * b"X\x03\0\0\0hex\x86R" + b"."  # 2 GB
+
+
+def archive(pickled, compression=zipfile.ZIP_STORED, name="data.pkl", others=()):
     """A checkpoint with this pickle in it, as torch writes them, and its digest."""
     with zipfile.ZipFile(stream := io.BytesIO(), "w", compression) as file:
-        for name, content in (("data.pkl", pickled), ("byteorder", b"little"), ("version", b"3\n")):
-            file.writestr(f"archive/{name}", content)
-    return stream.getvalue() + b"\nsha256:" + hashlib.sha256(stream.getvalue()).hexdigest().encode()
+        for record, content in ((name, pickled), ("byteorder", b"little"), ("version", b"3\n"), *others):
+            file.writestr(f"archive/{record}", content)
+    return with_digest(stream.getvalue())
+
+
+def with_digest(content):
+    return content + b"\nsha256:" + hashlib.sha256(content).hexdigest().encode()
 
 
 @pytest.mark.parametrize("content, message", [
-    (archive(b"\x80\x02c__builtin__\nbytearray\nq\x00\x8a\x05\x00\x00\x00\x00\x02\x85R."), "bytes that can be changed"),
+    (archive(BYTES), "it holds bytes"),
+    (archive(BYTES, name="DATA.PKL"), "it holds bytes"),
+    (archive(b"\x80\x02}.", others=[("DATA.PKL", BYTES)]), "two records of one name"),
+    (archive(CODED), "it holds bytes"),
     (archive(b"\x80\x02N." + bytes(50_000_000), zipfile.ZIP_DEFLATED), "its records are larger than the file"),
-    (archive(b"\x80\x02" + b"]" * 50_000 + b"a" * 49_999 + b"."), "has no state_dict"),
+    (archive(b"\x80\x02" + b"]" * 50_000 + b"a" * 49_999 + b"."), "lie too deep in one another"),
     (archive(b"\x80\x02}X\x0a\x00\x00\x00state_dictNs."), "has no state_dict"),
-], ids=["bytearray", "bomb", "lists", "nothing"])  # fmt: skip  # archives hold the time
+], ids=["bytearray", "capitals", "twice", "codecs", "bomb", "lists", "nothing"])  # fmt: skip  # archives hold the time
 def test_archives_that_unpack_to_more_than_they_are(tmp_path, content, message):
     (tmp_path / "a.ckpt").write_bytes(content)
     assert message in refusal(tmp_path / "a.ckpt")
+
+
+def unfolding(levels):
+    """A dictionary that holds two of itself one level down: 2ⁿ of them for whoever walks through it."""
+    value = {}
+    for _ in range(levels):
+        value = {"a": value, "b": value}
+    return value
+
+
+@pytest.mark.parametrize("made, message", [
+    (lambda: unfolding(40), "holds more than 1,000,000 values"),
+    (lambda: (found := []).append(found) or found, "holds more than 1,000,000 values"),
+    (lambda: unfolding(10), None),
+], ids=["unfolding", "itself", "ten levels"])  # fmt: skip
+def test_values_that_hold_one_another_again_and_again(tmp_path, made, message):
+    """Planted: as few as may be."""
+    values = {**checkpoint_of_the_package(), "more": made()}
+    torch.save(values, stream := io.BytesIO())
+    (tmp_path / "a.ckpt").write_bytes(with_digest(stream.getvalue()))
+    if message is None:
+        read(tmp_path / "a.ckpt")
+        write_checkpoint(values, tmp_path / "b.ckpt")
+    else:
+        assert message in refusal(tmp_path / "a.ckpt")
+        with pytest.raises(ValueError, match=f"b.ckpt could not be read again: .*{message}"):
+            write_checkpoint(values, tmp_path / "b.ckpt")
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"a": ' * 100_000, '{"model": ' + "9" * 5000 + "}", '{"sha256": 1}', "é"])
