@@ -264,11 +264,12 @@ def test_files_that_are_passed_over_empty_and_absent_ones_are_told_of(network, f
 
 
 def test_linked_folders_are_entered_once_and_litter_is_no_news(network, folder, tmp_path, capsys):
-    """Planted: a link out of the folder, and one back into it."""
+    """Planted: a link out of the folder, one back into it, and one to what it stands in."""
     (tmp_path / "elsewhere").mkdir()
     (folder / "a.tif").rename(tmp_path / "elsewhere" / "far.tif")
     (folder / "c").symlink_to(tmp_path / "elsewhere")
     (folder / "c" / "back").symlink_to(folder)
+    (folder / "up").symlink_to(tmp_path.parent)
     (folder / "readme.txt").unlink()
     for name in ("Thumbs.db", "b/.DS_Store", "b/desktop.ini"):
         (folder / name).write_bytes(b"litter")
@@ -277,6 +278,22 @@ def test_linked_folders_are_entered_once_and_litter_is_no_news(network, folder, 
     names = ["b/1.jpg", "b/2.PNG", "c/far.tif", "m.gif", "z, or not.png"]
     assert [line.rsplit(": ", 1)[0] for line in said.out.splitlines()] == [str(folder / name) for name in names]
     assert "passed over" not in said.err
+
+
+def test_too_little_memory_is_told_in_a_line(folder, monkeypatch, capsys):
+    """Planted: another error, which is one of the program."""
+    words = "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
+    monkeypatch.setattr("gsa.cli._predict.run", lambda _: (_ for _ in ()).throw(RuntimeError(words)))
+    assert cli.main(["predict", str(folder)]) == 2
+    assert capsys.readouterr().err.startswith("gsa: there is too little memory for this network and its pictures: [enf")
+    monkeypatch.setattr("gsa.cli._predict.run", lambda _: (_ for _ in ()).throw(RuntimeError("shapes do not fit")))
+    with pytest.raises(RuntimeError, match="shapes"):
+        cli.main(["predict", str(folder)])
+
+
+def test_a_refusal_moves_no_cursor(tmp_path, capsys):
+    assert cli.main(["check", f"{tmp_path}/\x1b]0;owned\x07"]) == 2
+    assert "\\x1b]0;owned\\x07" in (said := capsys.readouterr().err) and said.rstrip("\n").isprintable()
 
 
 def test_who_speaks_is_told_where_nobody_was_chosen(network, folder, capsys):

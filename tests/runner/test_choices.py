@@ -135,6 +135,11 @@ def test_a_run_keeps_its_id_on_wandb_and_tags_come_to_its_own(configure):
     for one in (again, other):
         keep_wandb_ids(one)
     assert again.logger.wandb.id == drawn != other.logger.wandb.id
+    config.logger.wandb.id = "${oc.env:HOME}"  # planted: by somebody who would like to know
+    write_config(OmegaConf.to_yaml(config), folder)
+    again = configure("logger=wandb")
+    keep_wandb_ids(again)
+    assert len(again.logger.wandb.id) == 8
 
 
 def test_the_loss_is_the_one_that_was_asked_for(small):
