@@ -53,8 +53,8 @@ def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, 
         for pixel in before
     ]
     if stop > first:
-        steps, stop_seen = (stride, stop + reach) if stop - first > stride else (1, first + reach + 1)
-        groups.append((slice(first - reach, stop_seen), slice(None), steps))
+        step, end = (stride, stop + reach) if stop - first > stride else (1, first + reach + 1)
+        groups.append((slice(first - reach, end), slice(None), step))
     after: Sequence[int] = range(reach, crop, -1)  # from the end of the line
     if stride > 1 and crop < reach:
         after = [length - pixel for pixel in range(first, length - crop, stride) if pixel >= stop]

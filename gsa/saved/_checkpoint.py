@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import pickle
+import pickletools
 import re
 import shutil
 import warnings
@@ -143,10 +144,18 @@ def _refuse_expanding(content: bytes) -> None:
         if len({record.filename.lower() for record in records}) < len(records):  # torch finds them whatever their case
             raise ValueError("it has two records of one name")
         for record in records:
-            if record.filename.lower().endswith("data.pkl"):
-                pickled = archive.read(record)
-                if b"bytearray" in pickled or b"_codecs" in pickled:
-                    raise ValueError("it holds bytes, which no checkpoint of a run does")
+            if record.filename.lower().endswith("data.pkl") and _makes_bytes(archive.read(record)):
+                raise ValueError("it holds bytes, which no checkpoint of a run does")
+
+
+def _makes_bytes(pickled: bytes) -> bool:
+    """Whether it calls for bytearray or for a codec, which make much of little; as words, both may stand in it."""
+    for code, named, _ in pickletools.genops(pickled):
+        if code.name == "STACK_GLOBAL":  # torch writes none
+            return True
+        if code.name == "GLOBAL" and (named.split(" ")[0] == "_codecs" or named.endswith(" bytearray")):
+            return True
+    return False
 
 
 def _refuse_unfolding(checkpoint: Any) -> None:

@@ -85,10 +85,9 @@ def test_processes_meet_where_no_other_machine_reaches():
     """Planted: a store of torch's own making."""
 
     def hears(store):
-        listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if " 0A " in line]
-        everywhere = [line.split()[1] for line in Path("/proc/net/tcp6").read_text().splitlines() if " 0A " in line]
-        port = f":{store.port:04X}"
-        return {address for address in listening + everywhere if address.endswith(port)}
+        tables = [file.read_text() for file in Path("/proc/net").glob("tcp*")]
+        listening = [line.split()[1] for table in tables for line in table.splitlines() if " 0A " in line]
+        return {address for address in listening if address.endswith(f":{store.port:04X}")}
 
     store = _meeting_point()
     store.set("a", "b")

@@ -173,9 +173,10 @@ def unfolding(levels):
     (lambda: unfolding(40), "holds more than 1,000,000 values"),
     (lambda: (found := []).append(found) or found, "holds more than 1,000,000 values"),
     (lambda: unfolding(10), None),
-], ids=["unfolding", "itself", "ten levels"])  # fmt: skip
+    (lambda: ["_codecs", "bytearray", "/data/my_codecs"], None),
+], ids=["unfolding", "itself", "ten levels", "words"])  # fmt: skip
 def test_values_that_hold_one_another_again_and_again(tmp_path, made, message):
-    """Planted: as few as may be."""
+    """Planted: as few as may be, and words that mean no bytes."""
     values = {**checkpoint_of_the_package(), "more": made()}
     torch.save(values, stream := io.BytesIO())
     (tmp_path / "a.ckpt").write_bytes(with_digest(stream.getvalue()))
