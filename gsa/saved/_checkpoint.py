@@ -153,7 +153,7 @@ def _makes_bytes(pickled: bytes) -> bool:
     for code, named, _ in pickletools.genops(pickled):
         if code.name == "STACK_GLOBAL":  # torch writes none
             return True
-        if code.name == "GLOBAL" and (named.split(" ")[0] == "_codecs" or named.endswith(" bytearray")):
+        if code.name == "GLOBAL" and (str(named).split(" ")[0] == "_codecs" or str(named).endswith(" bytearray")):
             return True
     return False
 
