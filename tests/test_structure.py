@@ -23,6 +23,7 @@ ARROWS = {
     "_compiled": set(),
     "_extras": set(),
     "_kept": {"files"},
+    "_memory": set(),
     "_nearest": set(),
     "_remembered": {"groups"},
     "_tables": set(),
@@ -42,11 +43,23 @@ ARROWS = {
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
     "training": {"_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_extras", "_handled", "_kept", "_nearest", "_remembered", "files"}
+    "runner": {"_extras", "_handled", "_kept", "_memory", "_nearest", "_remembered", "files"}
     | {"data", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "_extras", "files", "groups", "models", "saved"},
-    "cli": {"__init__", "_extras", "_handled", "_kept", "_nearest", "files", "groups", "models", "saved", "symmetry"}
+    "cli": {
+        "__init__",
+        "_extras",
+        "_handled",
+        "_kept",
+        "_memory",
+        "_nearest",
+        "files",
+        "groups",
+        "models",
+        "saved",
+        "symmetry",
+    }
     | {"explore", "report", "runner", "viz"},
     "__init__": {"_version", "_with_torch", "published", "groups", "encodings", "ops", "nn", "models", "symmetry"}
     | {"data", "runner", "saved", "training", "viz"},

@@ -14,7 +14,6 @@ gsa dashboard ENTITY/PROJECT
 import argparse
 import errno
 import os
-import re
 import signal
 import sys
 from importlib import import_module
@@ -25,6 +24,7 @@ from typing import Any
 import gsa
 from gsa._extras import not_installed
 from gsa._handled import end_as_init, handled
+from gsa._memory import is_out_of_memory
 from gsa._nearest import nearest
 from gsa.files import one_line, printable_lines
 
@@ -71,8 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
             stop_telling()  # what is left of it would be tried again at the end
         return 2
     except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        words = f"{type(error).__name__}: {error}"
-        if not re.search("MemoryError|can't allocate memory", words):
+        if not is_out_of_memory(error):
             raise
         print(f"gsa: there is too little memory for this network and its pictures: {one_line(error)}", file=sys.stderr)
         return 2

@@ -11,10 +11,7 @@ from starlette.types import ASGIApp
 
 __all__ = ["MOST_BYTES", "Guard", "body", "refusal"]
 
-_OWN_SITES = (
-    "none",
-    "same-origin",
-)  # as browsers say where a question comes from; links lead to the page from anywhere
+_OWN_SITES = ("none", "same-origin")  # as browsers say where a question comes from
 MOST_BYTES = 4_000_000  # of a picture that is sent
 
 
@@ -36,9 +33,9 @@ class Guard(BaseHTTPMiddleware):
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """403, or the answer."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        is_asked = request.url.path != "/" and request.headers.get("sec-fetch-site", "none") not in _OWN_SITES
-        is_foreign = (origin is not None and origin != f"http://{host}") or is_asked  # by another page
-        if is_foreign or not self._is_own(host):
+        site = request.headers.get("sec-fetch-site", "none")
+        is_own_site = site in _OWN_SITES or request.url.path == "/"  # to which links lead from anywhere
+        if not (self._is_own(host) and is_own_site and origin in (None, f"http://{host}")):
             return PlainTextResponse("gsa explore answers its own page only", 403)
         answer = await call_next(request)
         answer.headers["X-Content-Type-Options"] = "nosniff"

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
+from gsa._memory import is_out_of_memory
 from gsa.runner._build import Run
 from gsa.runner._keys import GRAPH_MODES
 
@@ -27,7 +26,7 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         validating = doing == "training" and run.classifier.part == "val"
         if doing == "training" and not validating:

@@ -280,22 +280,6 @@ def test_linked_folders_are_entered_once_and_litter_is_no_news(network, folder, 
     assert "passed over" not in said.err
 
 
-def test_too_little_memory_is_told_in_a_line(folder, monkeypatch, capsys):
-    """Planted: another error, which is one of the program."""
-    words = "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
-    monkeypatch.setattr("gsa.cli._predict.run", lambda _: (_ for _ in ()).throw(RuntimeError(words)))
-    assert cli.main(["predict", str(folder)]) == 2
-    assert capsys.readouterr().err.startswith("gsa: there is too little memory for this network and its pictures: [enf")
-    monkeypatch.setattr("gsa.cli._predict.run", lambda _: (_ for _ in ()).throw(RuntimeError("shapes do not fit")))
-    with pytest.raises(RuntimeError, match="shapes"):
-        cli.main(["predict", str(folder)])
-
-
-def test_a_refusal_moves_no_cursor(tmp_path, capsys):
-    assert cli.main(["check", f"{tmp_path}/\x1b]0;owned\x07"]) == 2
-    assert "\\x1b]0;owned\\x07" in (said := capsys.readouterr().err) and said.rstrip("\n").isprintable()
-
-
 def test_who_speaks_is_told_where_nobody_was_chosen(network, folder, capsys):
     assert cli.main(["predict", str(folder / "a.tif")]) == 0
     told = "gsa: by rotmnist_gsa of the package, which knows digits; --checkpoint outputs/… for one of yours\n"
