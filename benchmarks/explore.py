@@ -56,9 +56,9 @@ def main() -> None:
         lines.append(row(browser, "file, 12×12", file.as_uri()))
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
-            address = server.stdout.readline().split(": open")[0]
+            address = server.stdout.readline().split()[1]
             lines.append(row(browser, "served, 12×12", address))
-            lines.append(row(browser, "served, 28×28", f"{address}?network=2"))
+            lines.append(row(browser, "served, 28×28", f"{address}&network=2"))
             server.terminate()
         browser.close()
     save("explore", " ".join(["python benchmarks/explore.py", *sys.argv[1:]]), "\n".join(lines))

@@ -2,6 +2,7 @@
 
 import errno
 import ipaddress
+import secrets
 import socket
 import sys
 import webbrowser
@@ -50,12 +51,11 @@ def _serve(options: Namespace) -> int:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     with _bound(options.host, options.port, family) as bound:
         host, port = bound.getsockname()[:2]
-        answers = application(networks, host, lambda: _reports(known), options.host)
+        key = secrets.token_urlsafe(16)
+        answers = application(networks, host, lambda: _reports(known), options.host, key)
         if not ipaddress.ip_address(host).is_loopback:
-            print(
-                f"gsa: everybody who reaches {host} can see the page and ask this machine to compute", file=sys.stderr
-            )
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+            print(f"gsa: the page goes to {host} unencrypted: whoever reads it there can ask, too", file=sys.stderr)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}/?key={key}"
         print(f"open {address} in a browser; Ctrl-C ends it", flush=True)
         if options.open:
             webbrowser.open(address)

@@ -1,5 +1,6 @@
 """Who may ask the page on this machine, and how much may be sent."""
 
+import hmac
 import ipaddress
 from urllib.parse import urlsplit
 
@@ -16,19 +17,21 @@ MOST_BYTES = 4_000_000  # of a picture that is sent
 
 
 class Guard(BaseHTTPMiddleware):
-    """Refuses requests that name another host, or that a page from elsewhere sends.
+    """Refuses requests without the key, those that name another host, and what a page from elsewhere sends.
 
-    A name that is pointed here by somebody else (DNS rebinding) stands in the header Host, and a foreign page in the
-    header Origin. Where the page is served at every address of the machine, Host must be one in numbers.
+    Another user of the machine reaches the address, but has no key. A name that is pointed here by somebody else (DNS
+    rebinding) stands in the header Host, and a foreign page in the header Origin. Where the page is served at every
+    address of the machine, Host must be one in numbers.
 
     Args:
         host: the address that the page is served at.
         name: what else that is called, by whoever serves it.
+        key: what a request must bring as `key=…`; "" asks for none.
     """
 
-    def __init__(self, app: ASGIApp, host: str, name: str = "") -> None:
+    def __init__(self, app: ASGIApp, host: str, name: str = "", key: str = "") -> None:
         super().__init__(app)
-        self.host, self.name = host, name
+        self.host, self.name, self.key = host, name, key
 
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """403, or the answer."""
@@ -37,6 +40,8 @@ class Guard(BaseHTTPMiddleware):
         is_own_site = site in _OWN_SITES or request.url.path == "/"  # to which links lead from anywhere
         if not (self._is_own(host) and is_own_site and origin in (None, f"http://{host}")):
             return PlainTextResponse("gsa explore answers its own page only", 403)
+        if not hmac.compare_digest(request.query_params.get("key", "").encode(), self.key.encode()):
+            return PlainTextResponse("open the whole address that gsa explore has printed: it ends in a key", 403)
         answer = await call_next(request)
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.headers["Cross-Origin-Resource-Policy"] = "same-origin"

@@ -49,6 +49,7 @@ def application(
     host: str = "127.0.0.1",
     reports: Callable[[], Mapping[str, LayerReport]] = dict,
     name: str = "",
+    key: str = "",
 ) -> Starlette:
     """The page at /, and what it asks for; every answer needs its question only, so nobody disturbs anybody.
 
@@ -58,7 +59,7 @@ def application(
         POST /state?network=0&mirror=0&down=2&right=2&angle=0    such pixels → `asked`; &row=5&column=5 is a pixel
 
     In the place of network=0, group=R8&encoding=fourier&form=regular&neighbourhood=5&window=square is an untrained
-    network of that kind, `made` when it is asked for.
+    network of that kind, `made` when it is asked for. Where there is a key, key=… is part of each.
 
     Args:
         networks: trained ones, by the name that is shown. Beside each stands the first other one of the same pictures
@@ -66,6 +67,7 @@ def application(
         host: the address of this machine that the page is served at; requests to another one are refused.
         reports: of other networks, called when layers are first looked at.
         name: of the address, which may be asked for as well.
+        key: that a question must bring; "" answers whoever reaches the address.
 
     Raises:
         ValueError: networks that the page cannot show.
@@ -77,7 +79,7 @@ def application(
         Route("/picture", served.picture, methods=["POST"]),
         Route("/state", served.state, methods=["POST"]),
     ]
-    guard = Middleware(Guard, host=host, name=name)
+    guard = Middleware(Guard, host=host, name=name, key=key)
     return Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: refusal})
 
 
@@ -124,7 +126,7 @@ class _Served:
             "names": list(shown.networks),
             "offered": self.names,
             "turn": shown.turn,
-            "asks": shown.query,
+            "asks": shown.query | {"key": request.query_params.get("key", "")},
             "choices": CHOICES,
         }
         document = filled(data, live=True)

@@ -24,7 +24,7 @@ NETWORKS = ("digits_gsa", "digits_gsa_z2", "rotmnist_gsa")
 @pytest.fixture(scope="module")
 def address():
     bound = socket.create_server(("127.0.0.1", 0))
-    answers = application({name: read(name) for name in NETWORKS})
+    answers = application({name: read(name) for name in NETWORKS}, key="a-key")
     server = uvicorn.Server(uvicorn.Config(answers, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
@@ -44,7 +44,7 @@ def opened(browser, address):
         tab = contexts[-1].new_page()
         tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.goto(f"{address}?network={network}")
+        tab.goto(f"{address}?key=a-key&network={network}")
         tab.wait_for_selector("body[data-drawn]")
         return tab
 

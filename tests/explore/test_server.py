@@ -121,6 +121,20 @@ def test_only_the_page_itself_may_ask(answers, client):
     assert everywhere._is_own("192.168.1.2:80") and not everywhere._is_own("evil.example:80")
 
 
+def test_who_has_no_key_sees_nothing():
+    guarded = TestClient(application({"digits_gsa": read("digits_gsa")}, key="Zm9v_1"), base_url=HERE)
+    for key in (None, "", "Zm9v_", "zm9v_1", "ключ"):
+        params = {} if key is None else {"key": key}
+        for address in ("/", "/part/words", "/part/nothing", "/?network=7"):
+            refused = guarded.get(address, params=params)
+            assert refused.status_code == 403 and "the whole address that gsa explore has printed" in refused.text
+        assert guarded.post("/state", params=STILL | params, content=in_bytes("2")).status_code == 403
+    page = guarded.get("/", params={"key": "Zm9v_1"})
+    asks = json.loads(re.search(r'id="data">(.*?)</script>', page.text, re.S)[1])["asks"]
+    assert asks == {"network": "0", "key": "Zm9v_1"}
+    assert asked(guarded, in_bytes("2"), **asks).status_code == 200
+
+
 def test_nothing_but_the_page_runs_on_it(client):
     answer = client.get("/")
     rules = answer.headers["Content-Security-Policy"]
@@ -133,14 +147,16 @@ def test_nothing_but_the_page_runs_on_it(client):
 
 def test_the_command_answers_until_ctrl_c(monkeypatch, capsys):
     interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    monkeypatch.setattr(server, "application", lambda networks, *_: given.extend([*networks]) or Starlette())
+    monkeypatch.setattr(server, "application", lambda networks, *more: given.extend([*networks, more]) or Starlette())
     monkeypatch.setattr(webbrowser, "open", lambda address: given.append(address) or interrupt.start())
     given = []
     assert main(["explore", "--open", "--checkpoint", "rotmnist_gsa"]) == 0
-    *names, address = given
+    *names, (host, _, name, key), address = given
     told = capsys.readouterr()
     assert names == ["rotmnist_gsa", "digits_gsa", "digits_gsa_z2"] and not told.err
-    assert address.startswith("http://127.0.0.1:") and told.out.startswith(f"open {address} in")
+    assert host == name == "127.0.0.1" and len(key) > 20
+    assert address.startswith("http://127.0.0.1:") and address.endswith(f"/?key={key}")
+    assert told.out.startswith(f"open {address} in")
 
 
 def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):

@@ -14,7 +14,7 @@ function carried(data) {
   }
 }
 
-// `asks` names the network that is shown; `kinds` are name → value → what it is called.
+// `asks` names the network that is shown, and the key of the page; `kinds` are name → value → what it is called.
 function startAnother(asks, names, kinds, { side, kind }, state) {
   const isMade = Boolean(asks.group);
   const shown = isMade ? `an untrained network, ${kind}` : `${names[asks.network]}, ${kind}`;
@@ -38,11 +38,15 @@ function startAnother(asks, names, kinds, { side, kind }, state) {
     event.preventDefault();
     trouble();
     const wanted = Object.fromEntries(new FormData(form));
-    await askServer(`/?${new URLSearchParams(wanted)}`).then(() => go(wanted), refuse); // what cannot be combined is said here
+    await askServer(addressOf(wanted)).then(() => go(wanted), refuse); // what cannot be combined is said here
   });
 
   function refuse(error) {
     trouble(new Error(`${error.message} (Still shown: ${shown}.)`));
+  }
+
+  function addressOf(query) {
+    return `/?${new URLSearchParams({ ...query, key: asks.key })}`;
   }
 
   function go(query) {
@@ -52,6 +56,6 @@ function startAnother(asks, names, kinds, { side, kind }, state) {
     } catch {
       // then it begins with the first digit
     }
-    location.assign(`/?${new URLSearchParams(query)}`);
+    location.assign(addressOf(query));
   }
 }
