@@ -75,15 +75,11 @@ def configure(tmp_path):
 
 
 @pytest.fixture
-def small(configure):
+def small(tmp_path):
     """The same, of a small network and a few steps."""
-    from tests.runs import SMALL
+    from tests.runs import of_few_steps
 
-    def of_few_steps(*overrides, batches=4, **options):
-        limits = [f"trainer.limit_{part}_batches={batches}" for part in ("train", "val", "test")]
-        return configure(*SMALL, *limits, "trainer.max_epochs=2", *overrides, **options)
-
-    return of_few_steps
+    return lambda *overrides, folder="run", **options: of_few_steps(*overrides, folder=tmp_path / folder, **options)
 
 
 @pytest.fixture

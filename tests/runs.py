@@ -1,5 +1,7 @@
 """Runs that are as small as they can be."""
 
+from functools import cache
+
 from hydra import compose, initialize_config_module
 
 from gsa import runner
@@ -19,8 +21,17 @@ SMALL = (
 )
 
 
+_registered = cache(runner.register)  # a tenth of a second
+
+
+def of_few_steps(*overrides, batches=4, folder):
+    """Of a small network that is trained for two short epochs."""
+    limits = [f"trainer.limit_{part}_batches={batches}" for part in ("train", "val", "test")]
+    return composed(*SMALL, *limits, "trainer.max_epochs=2", *overrides, folder=folder)
+
+
 def composed(*overrides, folder):
     """The configuration of a run in a folder, as the command line would compose it."""
-    runner.register()
+    _registered()
     with initialize_config_module("gsa.configs", version_base="1.3"):
         return compose("train", [f"output_dir='{folder}'", *overrides])

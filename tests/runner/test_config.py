@@ -21,6 +21,7 @@ from gsa.runner._resume import _of_another_run
 
 ROOT = Path(gsa.__file__).parent.parent
 CONFIGS = ROOT / "configs"
+SLOW = pytest.mark.slow
 
 
 def choices(group):
@@ -254,18 +255,18 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
 @pytest.mark.parametrize("override, message", [
     ("typo=1", "unknown key 'typo'; all keys"),
     pytest.param("trainer.max_time=00:00:01:00", "trainer.max_time is not in the configuration yet, but may be: write",
-                 marks=pytest.mark.slow),
+                 marks=SLOW),
     ("experiment=null", "Config group override must be a string or a list. Got NoneType (a group is left out by"),
     ("hydra.job.chdir=true", "hydra.job.chdir must be false, because paths of data and modules are relative to where"),
     ("output_dir=here", "output_dir is Hydra's folder on the command line: set hydra.run.dir, or hydra.sweep.dir for"),
     ("seed=1.5", "refused: seed: Value '1.5' of type 'float' could not be converted to Integer\n"),
-    pytest.param("model.neighborhood=7", "(the nearest is 'model.neighbourhood')", marks=pytest.mark.slow),
+    pytest.param("model.neighborhood=7", "(the nearest is 'model.neighbourhood')", marks=SLOW),
     ("model=rotmnist_r5_sa", "the nearest is 'rotmnist_r"),
-    pytest.param("experiment=rotmnist/r4_saa", "(the nearest is 'experiment/rotmnist/r4_sa')", marks=pytest.mark.slow),
+    pytest.param("experiment=rotmnist/r4_saa", "(the nearest is 'experiment/rotmnist/r4_sa')", marks=SLOW),
     ("experiment=rotmnist/r4_sa", "use data.source=mnist"),  # there are no data: told once Hydra has made its folder
-    pytest.param("ckpt_path=nowhere.ckpt", "there is no checkpoint at nowhere.ckpt", marks=pytest.mark.slow),
-    ("hydra.run.dir=/dev/null/mine", "output_dir must be a folder that can be written, but /dev/null is not"),
-    pytest.param("data.batch_size=-3", "batch_size must be at least 1, but got -3", marks=pytest.mark.slow),
+    pytest.param("ckpt_path=nowhere.ckpt", "there is no checkpoint at nowhere.ckpt", marks=SLOW),
+    pytest.param("hydra.run.dir=/dev/null/mine", "a folder that can be written, but /dev/null is not", marks=SLOW),
+    pytest.param("data.batch_size=-3", "batch_size must be at least 1, but got -3", marks=SLOW),
 ])  # fmt: skip
 def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
     done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,

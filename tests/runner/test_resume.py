@@ -26,6 +26,7 @@ from gsa.training import Stopped
 from gsa.training._older_states import without_empty
 from tests.runner.faults import act_in
 from tests.runner.test_run import DROPOUT, outcome
+from tests.runs import of_few_steps
 
 
 def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
@@ -165,6 +166,14 @@ def test_a_run_that_time_has_ended_goes_on_with_more_and_ends_as_one_that_had_it
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """The checkpoint of a run of one epoch."""
+    folder = tmp_path_factory.mktemp("begun")
+    train(of_few_steps("trainer.max_epochs=1", folder=folder))
+    return folder / "checkpoints" / "last.ckpt"
+
+
 REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as earlier versions have written it
 
 
@@ -185,11 +194,9 @@ def test_auto_goes_on_whatever_changes_neither_weights_nor_metrics(configure, tm
 
 @pytest.mark.parametrize("field, value", [("group", "Z2M"), ("num_heads", 2), ("neighbourhood", 5), ("form", "summed")])
 @pytest.mark.parametrize("training", [True, False])
-def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_path, field, value, training):
-    train(small("trainer.max_epochs=1", folder="first"))
-    path = tmp_path / "first" / "checkpoints" / "last.ckpt"
+def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, begun, field, value, training):
     with pytest.raises(ValueError, match=rf"another network; .* {field} \(.* there, {value!r} here\)"):
-        train(small(f"model.{field}={value}", f"ckpt_path='{path}'", f"train={training}".lower(), folder="second"))
+        train(small(f"model.{field}={value}", f"ckpt_path='{begun}'", f"train={training}".lower()))
 
 
 @pytest.mark.parametrize("changed, key", [
@@ -200,12 +207,10 @@ def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_pat
     ("trainer.overfit_batches=2", "trainer.overfit_batches"),
     ("+trainer.gradient_clip_algorithm=value", "trainer.gradient_clip_algorithm"),
 ])  # fmt: skip
-def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
-    train(small("trainer.max_epochs=1"))
-    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+def test_a_run_goes_on_as_it_began_or_not_at_all(small, begun, changed, key):
     with pytest.raises(ConfigError, match=rf"trained with other values: .*{key} \("):
-        train(small("trainer.max_epochs=1", f"ckpt_path='{last}'", changed))
-    train(small(f"ckpt_path='{last}'", "train=false", changed, folder="tested"))  # which changes nothing
+        train(small(f"ckpt_path='{begun}'", changed))
+    train(small(f"ckpt_path='{begun}'", "train=false", changed, folder="tested"))  # which changes nothing
 
 
 def test_fewer_steps_than_there_are_already_are_refused(small, tmp_path):
