@@ -26,6 +26,7 @@ ARROWS = {
     "_memory": set(),
     "_nearest": set(),
     "_remembered": {"groups"},
+    "_streams": set(),
     "_tables": set(),
     "_with_torch": {"ops"},
     "_version": set(),
@@ -43,7 +44,7 @@ ARROWS = {
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
     "training": {"_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_extras", "_handled", "_kept", "_memory", "_nearest", "_remembered", "files"}
+    "runner": {"_extras", "_handled", "_kept", "_memory", "_nearest", "_remembered", "_streams", "files"}
     | {"data", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "_extras", "files", "groups", "models", "saved"},
@@ -54,6 +55,7 @@ ARROWS = {
         "_kept",
         "_memory",
         "_nearest",
+        "_streams",
         "files",
         "groups",
         "models",

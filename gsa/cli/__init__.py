@@ -17,7 +17,6 @@ import os
 import signal
 import sys
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,10 @@ from gsa._extras import not_installed
 from gsa._handled import end_as_init, handled
 from gsa._memory import is_out_of_memory
 from gsa._nearest import nearest
+from gsa._streams import note, open_streams, stop_telling
 from gsa.files import one_line, printable_lines
 
-__all__ = ["main", "stop_telling", "train"]
+__all__ = ["main", "train"]
 
 _STOPPED = 128 + signal.SIGINT  # exit code
 
@@ -45,12 +45,12 @@ def __getattr__(name: str) -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """The command. 0 when all is well; 1 when a symmetry is broken or a picture cannot be read; 2 when it is asked
     what it cannot do; 130 when it is stopped by Ctrl-C."""
-    if isinstance(sys.stdout, TextIOWrapper):  # names of files are of any alphabet, terminals are not
-        sys.stdout.reconfigure(errors="backslashreplace")
+    open_streams()
     end_as_init()
     try:
         try:
             options = _parser().parse_args(arguments)
+            _refuse_deleted_folder()
             with handled((signal.SIGINT,), _end_at_once):
                 command = import_module(f"gsa.cli._{options.command}")  # PyTorch: not for --help
             return int(command.run(options))
@@ -60,20 +60,20 @@ def main(arguments: list[str] | None = None) -> int:
         stop_telling()
         return 0
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        note("stopped")
         return _STOPPED
-    except ModuleNotFoundError as error:
-        print(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}", file=sys.stderr)
+    except ImportError as error:  # a package that is not there, or a library that cannot be loaded
+        note(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}")
         return 2
     except (ValueError, OSError) as error:
-        print(f"gsa: {printable_lines(error)}", file=sys.stderr)
+        note(f"gsa: {printable_lines(error)}")
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             stop_telling()  # what is left of it would be tried again at the end
         return 2
     except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
         if not is_out_of_memory(error):
             raise
-        print(f"gsa: there is too little memory for this network and its pictures: {one_line(error)}", file=sys.stderr)
+        note(f"gsa: there is too little memory for this network and its pictures: {one_line(error)}")
         return 2
 
 
@@ -88,15 +88,23 @@ def train() -> None:
     runner.main()
 
 
-def stop_telling() -> None:
-    """What is printed from here on is for nobody."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _refuse_deleted_folder() -> None:
+    """Before libraries are loaded, which would blame themselves."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ValueError(f"the current folder must be there, but: {error.strerror}") from None
 
 
 def _end_at_once(*_: object) -> None:
     """While modules are imported, Ctrl-C raises nothing: some pass over it, and are left half imported."""
     os.write(sys.stderr.fileno(), b"stopped\n")
     os._exit(_STOPPED)
+
+
+def _path(text: str) -> Path:
+    """Of an option such as --to=~/folder, too, of which the shell leaves ~ as it is."""
+    return Path(text).expanduser()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -155,32 +163,32 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--depth", type=int, default=1, help="of the layers shown, 1 for the network's own (default), 0 for none"
     )
-    check.add_argument("--picture", type=Path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
+    check.add_argument("--picture", type=_path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="all errors, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
     _add_statements(statements)
     _add_explore(explore)
-    export.add_argument("--to", type=Path, required=True, metavar="FOLDER")
+    export.add_argument("--to", type=_path, required=True, metavar="FOLDER")
     export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
     export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
     export.add_argument("--onnx", action="store_true", help="model.onnx too")
     dashboard.add_argument("project", metavar="ENTITY/PROJECT")
 
-    export.add_argument("network", nargs="?", type=Path, metavar="RUN", help=trained)
-    export.add_argument("--checkpoint", type=Path, help="another way to say RUN")
-    check.add_argument("--checkpoint", type=Path, help="another way to say NETWORK")
+    export.add_argument("network", nargs="?", type=_path, metavar="RUN", help=trained)
+    export.add_argument("--checkpoint", type=_path, help="another way to say RUN")
+    check.add_argument("--checkpoint", type=_path, help="another way to say NETWORK")
     return parser
 
 
 def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
-    predict.add_argument("pictures", nargs="+", type=Path, metavar="PICTURES", help="files, or folders of them")
+    predict.add_argument("pictures", nargs="+", type=_path, metavar="PICTURES", help="files, or folders of them")
     predict.add_argument("--top", type=int, default=3, help="classes shown (default 3)")
-    predict.add_argument("--csv", type=Path, metavar="FILE", help="every class's probability, a line a picture")
+    predict.add_argument("--csv", type=_path, metavar="FILE", help="every class's probability, a line a picture")
     predict.add_argument("--poses", action="store_true", help="and what it says of each picture turned and mirrored")
     predict.add_argument("--invert", action="store_true", help="show it the negatives: of dark digits on light paper")
     predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
     predict.add_argument("--device", default="cpu", help="where the network runs: cpu (default), cuda, cuda:1, mps")
-    predict.add_argument("--checkpoint", type=Path, help=f"{trained} (default rotmnist_gsa, which knows digits)")
+    predict.add_argument("--checkpoint", type=_path, help=f"{trained} (default rotmnist_gsa, which knows digits)")
     predict.add_argument("--network", metavar="MODULE:ATTRIBUTE", help="what builds it, of a run of your own network")
 
 
@@ -202,11 +210,11 @@ def _add_statements(statements: argparse.ArgumentParser) -> None:
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:
     explore.add_argument(
-        "--checkpoint", type=Path, action="append", default=[],
+        "--checkpoint", type=_path, action="append", default=[],
         help="to be chosen on the served page, first: what gsa predict takes; may be said again",
     )  # fmt: skip
     explore.add_argument(
-        "--save", type=Path, metavar="PAGE", help="write the page as one HTML file that needs no server, and end"
+        "--save", type=_path, metavar="PAGE", help="write the page as one HTML file that needs no server, and end"
     )
     explore.add_argument("--port", type=int, default=0, help="that the page is served at (default: one that is free)")
     explore.add_argument("--host", default="127.0.0.1", help="address of this machine that it is served at")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gsa.cli._subject import of_tokens, subject
-from gsa.files import one_line
+from gsa.files import one_line, refuse_unwritable
 from gsa.symmetry import Action, FeaturePermutations, GroupAction, LayerReport, Shifts, TokenPermutations
 
 __all__ = ["run"]
@@ -38,6 +38,8 @@ def run(options: Namespace) -> int:
         raise ValueError(f"--depth must be at least 0, for the whole network alone, but got {options.depth}")
     if options.picture and options.picture.suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--picture must end in .png, .svg or .pdf, but got {options.picture}")
+    if options.picture:
+        refuse_unwritable("--picture", options.picture)
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
@@ -47,7 +49,9 @@ def run(options: Namespace) -> int:
         print(f"gsa: no token sees another: {_APART[options.permute]}", file=sys.stderr)
     report = LayerReport.of(network, inputs, symmetry, options.tolerance, options.backward)
     errors = report.errors[list(report.errors)[-1]]
-    broken = [g for g, error in errors.items() if not math.isfinite(error) or (claimed and g in report.broken)]
+    broken = [g for g, error in errors.items() if not math.isfinite(error)]
+    if claimed:
+        broken = sorted({*broken, *report.broken})
     if options.json:
         print(json.dumps(report.as_dict() | {"claimed": claimed is not None}, indent=1))
     else:
@@ -132,8 +136,10 @@ def _told(what: str, report: LayerReport, claimed: Action | None, broken: list[i
     measured, whole = report.symmetry, list(report.errors)[-1]
     change = "error of its input's gradient" if report.backward else "relative change of what it returns"
     lines = [f"{what} ({claimed.name if claimed else 'no symmetry claimed'}): {change}"]
-    for g, error in report.errors[whole].items():
+    errors = report.errors[whole]
+    for g in sorted({*errors, *broken}):  # a margin may leave nothing of the whole, but something of a layer
         note = "not claimed" if claimed is None and g else "exact" if g in measured.exact else "sampled"
-        lines.append(f"    {measured.elements[g]:20s} {error:.1e}  {'BROKEN' if g in broken else note}")
+        error = f"{errors[g]:.1e}" if g in errors else "–      "
+        lines.append(f"    {measured.elements[g]:20s} {error}  {'BROKEN' if g in broken else note}")
     lines += ["", report.table(depth)]
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from torch import Tensor
 from torchvision.transforms.functional import to_tensor
 
-from gsa.cli import stop_telling
+from gsa._streams import note, stop_telling
 from gsa.cli._subject import found
 from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
 from gsa.files.pictures import (
@@ -73,9 +73,9 @@ def run(options: Namespace) -> int:
                 else:
                     negatives += [path] if is_negative else []
                     table.append((path, chances[0]))
-                    _tell(_line(path, chances[0], saved.pictures, options.top))
+                    _tell(_line(path, chances[0], saved.pictures, options.top), options.csv)
                     if options.poses:
-                        _tell(_turned(chances, saved))
+                        _tell(_turned(chances, saved), options.csv)
                 progress.advance(bar)
     finally:  # of what was stopped, too
         if options.csv is not None and table:
@@ -102,17 +102,19 @@ def run(options: Namespace) -> int:
     return 0 if not left_out else 1 if table else 2
 
 
-def _tell(text: str) -> None:
+def _tell(text: str, table: Path | None) -> None:
     """On the screen, as long as somebody reads; the table is written all the same."""
     try:
         print(text)
-    except BrokenPipeError:
+    except OSError as error:
+        if table is None and not isinstance(error, BrokenPipeError):
+            raise
         stop_telling()
 
 
 def _note(text: str, *pictures: object) -> None:
     """Beside what is asked for, with the pictures that are meant."""
-    print(f"gsa: {text}", *pictures, sep="\n    ", file=sys.stderr)
+    note("\n    ".join([f"gsa: {text}", *map(str, pictures)]))
 
 
 def _refuse(options: Namespace) -> None:

@@ -52,8 +52,9 @@ def turning(saved: Saved, plain: Saved, steps: int = 72, digits: Sequence[str] =
         raise ValueError(f"steps must be a multiple of 4, so that quarter turns are among them, but got {steps}")
     if (known.image_size, known.classes) != (plain.pictures.image_size, plain.pictures.classes):
         raise ValueError(
-            f"both networks must know the same pictures, but got {known.data} of {known.image_size} pixels and "
-            f"{plain.pictures.data} of {plain.pictures.image_size}"
+            f"both networks must know the same pictures and classes, but got {known.data} of {known.image_size} pixels "
+            f"and {len(known.classes)} classes, and {plain.pictures.data} of {plain.pictures.image_size} and "
+            f"{len(plain.pictures.classes)}"
         )
     turned = torch.cat([_turned(drawn(digit, known.image_size), steps) for digit in digits])
     pictures = _shifted(turned, steps)

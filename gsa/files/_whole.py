@@ -8,6 +8,8 @@ from pathlib import Path
 
 __all__ = ["refuse_unwritable", "remove_leftovers", "write_whole"]
 
+_MOST = 50  # letters of a name, of up to 4 bytes, for one beside it that is no longer than systems allow
+
 
 def write_whole(path: str | os.PathLike, content: bytes) -> None:
     """Write beside the target, look at what is on the disk, then rename; what stood there stays until then.
@@ -20,7 +22,7 @@ def write_whole(path: str | os.PathLike, content: bytes) -> None:
     path = Path(path)
     if path.exists() and not path.is_file():
         raise FileExistsError(errno.EEXIST, "is there, and is no file that could be replaced", str(path))
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name[:_MOST]}.{secrets.token_hex(4)}.part")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             file.write(content)
@@ -31,7 +33,7 @@ def write_whole(path: str | os.PathLike, content: bytes) -> None:
         os.replace(part, path)
         _sync_folder(path.parent)
     except OSError as error:
-        if error.filename is not None:
+        if error.errno is not None:
             error.filename = str(path)  # which was asked for, not the one beside it
         raise
     finally:

@@ -1,4 +1,4 @@
-"""What a file .env says of this machine."""
+"""What the environment, and a file .env, say of this machine."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from dotenv import dotenv_values
 
 from gsa.files import printable
 
-__all__ = ["take_dotenv"]
+__all__ = ["read_variables", "take_dotenv"]
 
 _TAKEN = ("GSA_", "WANDB_", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")  # they begin so
 _AWAY = ("WANDB_BASE_URL",)  # where wandb sends its key
@@ -20,6 +20,8 @@ def take_dotenv(file: Path) -> None:
     Others, which may have Python run what it names (PYTHONPATH), are passed over, with a line on the standard error:
     the file is that of whatever folder the command is given in.
     """
+    if not file.is_file():  # a folder, or a pipe that something else fills, which would be waited for
+        return
     found = dotenv_values(file)
     taken = {name for name in found if name.startswith(_TAKEN) and name not in _AWAY}
     for name in taken - os.environ.keys():
@@ -30,3 +32,12 @@ def take_dotenv(file: Path) -> None:
             "WANDB_BASE_URL; export others)",
             file=sys.stderr,
         )
+
+
+def read_variables() -> None:
+    """Leave out variables of gsa and wandb that are empty, as in GSA_OUTPUTS=; ~ of folders is the home of the user."""
+    for name in [name for name, value in os.environ.items() if name.startswith(("GSA_", "WANDB_")) and not value]:
+        del os.environ[name]
+    for name in ("GSA_DATA", "GSA_OUTPUTS"):
+        if name in os.environ:
+            os.environ[name] = os.path.expanduser(os.environ[name])

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from itertools import dropwhile
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
@@ -34,11 +35,14 @@ def is_of_the_surroundings(error: Exception) -> bool:
 def written_down(error: Exception) -> str:
     """What an error says, and which log has the rest, into which it is written here, and not onto the screen."""
     record = logging.LogRecord(__name__, logging.ERROR, __file__, 0, "this run has failed", None, sys.exc_info())
-    files = [handler for handler in logging.getLogger().handlers if isinstance(handler, logging.FileHandler)]
-    for handler in files:
-        with suppress(OSError), open(handler.baseFilename, "a", encoding="utf-8") as log:  # unless the disk is full
-            log.write(f"{handler.format(record)}\n")
-    return _told(error) + "".join(f"\nthe log has the rest: {handler.baseFilename}" for handler in files)
+    told = _told(error)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            with suppress(OSError):  # its folder is gone, or the disk is full
+                with open(handler.baseFilename, "a", encoding="utf-8") as log:
+                    log.write(f"{handler.format(record)}\n")
+                told += f"\nthe log has the rest: {handler.baseFilename}"
+    return told
 
 
 def way_on(last: Path, config: DictConfig, number: int) -> str:
@@ -74,4 +78,8 @@ def _told(error: Exception) -> str:
     if _lacks_compiler(error):
         return "compile=true needs a C++ compiler, but none works (g++, or CXX): install one, or say compile=false"
     _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
-    return trace.rstrip().splitlines()[-1].partition(": ")[2] if is_of_worker else str(error)
+    if not is_of_worker:
+        return str(error)
+    last = trace.rstrip().rpartition('\n  File "')[2].splitlines()[1:]  # its code, then what was raised, with its kind
+    raised = "\n".join(dropwhile(lambda line: line.startswith(" "), last))
+    return raised.partition(": ")[2] or raised

@@ -10,7 +10,6 @@ import tempfile
 import traceback
 from contextlib import nullcontext, suppress
 from functools import partial
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa._handled import end_as_init
+from gsa._streams import open_streams, outlive_readers
 from gsa.files import one_line, printable_lines
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
-from gsa.runner._dotenv import take_dotenv
+from gsa.runner._dotenv import read_variables, take_dotenv
 from gsa.runner._ending import Failed, is_of_the_surroundings, queue_again_if_told, way_on, written_down
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
@@ -67,14 +67,14 @@ def register() -> None:
 def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here instead of being printed by Hydra
-    if isinstance(sys.stdout, TextIOWrapper):  # names of classes are of any alphabet, terminals are not
-        sys.stdout.reconfigure(errors="backslashreplace")
+    open_streams()
     end_as_init()
     for what, asked in _SURROUNDINGS.items():
         try:
             asked()
         except (OSError, UnicodeError) as error:
             _refuse(f"{what}, but: {getattr(error, 'strerror', None) or error}")
+    read_variables()
     settle()
     let_hydra_parse()
     Plugins.instance()  # which are looked for everywhere: those of the current folder are nobody's
@@ -83,6 +83,8 @@ def main() -> None:
     sys.argv[1:] = with_network(options_last(sys.argv[1:]))
     if any(word.partition("=")[0] in _SHOWING for word in sys.argv[1:]):  # nobody reads on: --help | head
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    else:
+        outlive_readers()
     try:
         _main()
     except (HydraException, OmegaConfBaseException) as error:

@@ -97,7 +97,7 @@ def estimated(run: Run) -> Estimate | None:
         elif few < many:
             forget_peak_memory(device)
             memory = max(memory, peak_memory_mb(device) + for_validation)
-    return Estimate(_of_run(run, seconds, of_picture), memory, reading / seconds, launching)
+    return Estimate(_of_run(run, seconds, of_picture), memory, reading / max(seconds, 1e-9), launching)
 
 
 def _of_run(run: Run, of_step: float, of_picture: float) -> float:

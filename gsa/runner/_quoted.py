@@ -22,7 +22,7 @@ def override(key: str, path: Path) -> str:
 def quoted(key: str, value: str) -> str:
     """A value for a key, as Hydra reads it."""
     if re.search(r"[^\w/.\-]", value, re.ASCII):
-        value = "'" + value.replace("'", "\\'") + "'"
+        value = "'" + re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), value) + "'"
     return f"{key}={value}"
 
 

@@ -12,6 +12,7 @@ import torch
 from lightning.pytorch.callbacks import LambdaCallback
 from omegaconf import DictConfig, OmegaConf
 
+from gsa.files import printable_lines, write_whole
 from gsa.models import PictureFormat
 from gsa.report import (
     announcement,
@@ -68,6 +69,7 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
         RankFailed: one of several processes has failed.
         Stopped: by a signal; what had been trained is saved.
     """
+    _refuse_other_defaults()
     folder = Path(config.output_dir)
     know_rank(config)
     with held(folder) if is_first_rank() else nullcontext():
@@ -160,6 +162,17 @@ def _set_up(data: Any) -> None:
         if (own := getattr(data, "inner", None)) is None:
             raise
         raise ValueError(f"{type(own).__name__} cannot set up its data: {type(error).__name__}: {error}") from error
+
+
+def _refuse_other_defaults() -> None:
+    """Of torch, in a notebook say, with which networks and data would not meet."""
+    for what, given, expected in (
+        ("gradients", torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), True),
+        ("the default device", str(torch.get_default_device()), "cpu"),
+        ("the default dtype", torch.get_default_dtype(), torch.float32),
+    ):
+        if given != expected:
+            raise ConfigError(f"a run needs torch as it comes, with {what} {expected}, but got {given}")
 
 
 def _goes_on(run: Run) -> bool:
@@ -261,7 +274,7 @@ def _report(run: Run, metrics: dict, before: dict, findings: Findings | None) ->
         draw_gallery(run.folder, report, run, findings)
     wants_artifacts = any(node.get("log_model") for node in (run.config.logger or {}).values())
     show_on_wandb(run.trainer, report, run.folder, wants_artifacts)
-    (run.folder / "report.txt").write_text(summary(report) + "\n", encoding="utf-8")
+    write_whole(run.folder / "report.txt", f"{printable_lines(summary(report))}\n".encode())
     write_report(report, run.folder)  # the last, because it says that the run is finished
     print(f"\n{summary(report)}\nreport       {run.folder}")
     return report

@@ -1,5 +1,6 @@
 """Checkpoints that are written whole or not at all, carry their digest, and are read without running code in them."""
 
+import errno
 import hashlib
 import io
 import os
@@ -50,11 +51,14 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
     try:
         write_whole(path, content)
     except OSError as error:
-        free = shutil.disk_usage(path.parent).free
+        how = "look at what the system lets you write (ulimit -f, quota)"
+        if error.errno == errno.ENOSPC:
+            how = "free some space"
         raise OSError(
             error.errno,
-            f"{error.strerror or error}: {path} needs {len(content):,} bytes, {free:,} are free; "
-            f"{'the previous one is as it was' if path.exists() else 'nothing of it was kept'}; free some space, and "
+            f"{error.strerror or error}: {path} needs {len(content):,} bytes, "
+            f"{shutil.disk_usage(path.parent).free:,} are free; "
+            f"{'the previous one is as it was' if path.exists() else 'nothing of it was kept'}; {how}, and "
             "ckpt_path=auto goes on with what is there",
         ) from error
 

@@ -137,7 +137,15 @@ def test_a_group_without_exact_elements_holds_nothing(capsys, group):
     assert f"of {group} no element but the identity maps the pixel grid to itself" in capsys.readouterr().err
 
 
-def test_the_report_is_printed_though_its_picture_cannot_be_drawn(capsys, tmp_path):
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_is_measured(capsys, tmp_path):
     assert cli.main(["check", "digits_r4_sa", "--picture", str(tmp_path / "nowhere" / "x.png")]) == 2
     told = capsys.readouterr()
-    assert "exact" in told.out and "nowhere" in told.err
+    assert not told.out and "--picture must be a file in a folder that can be written, but got" in told.err
+
+
+def test_a_gradient_is_broken_though_a_margin_leaves_nothing_of_that_of_the_input(monkeypatch, capsys):
+    """Planted: that one alone is looked at."""
+    net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.GELU(), nn.Flatten(), nn.Linear(256, 3))
+    monkeypatch.setattr("tests.cli.test_check.NET", net, raising=False)
+    words = ["check", "tests.cli.test_check:NET", "--input", "1,8,8", "--shift", "4,0", "--margin", "3", "--backward"]
+    assert cli.main(words) == 1 and "–        BROKEN" in capsys.readouterr().out

@@ -41,6 +41,12 @@ def test_file_systems_that_cannot_sync_a_folder_are_written_to(tmp_path, monkeyp
         assert (tmp_path / "x.html").read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "é" * 127, "😀" * 63])
+def test_a_name_may_be_as_long_as_any(tmp_path, name):
+    write_whole(tmp_path / name, b"new")
+    assert os.listdir(tmp_path) == [name]
+
+
 def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         write_whole(tmp_path / "not there" / "x.html", b"")

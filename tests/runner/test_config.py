@@ -287,8 +287,10 @@ def test_what_may_be_added_to_ones_own_configuration_is_said(tmp_path):
 
 def test_a_configuration_is_shown_with_the_folder_that_would_be_its_own(tmp_path):
     command = [sys.executable, str(ROOT / "train.py"), "--cfg", "job", "--resolve", "hydra.run.dir=here"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    machine = os.environ | {"GSA_OUTPUTS": "", "GSA_DATA": "~/data"}
+    done = subprocess.run(command, cwd=tmp_path, env=machine, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and "output_dir: here\n" in done.stdout and not list(tmp_path.iterdir()), done.stderr
+    assert f"data: {Path.home()}/data\n" in done.stdout and "outputs: outputs\n" in done.stdout
 
 
 def test_a_run_that_is_composed_needs_a_folder():

@@ -114,8 +114,14 @@ def test_what_hydra_cannot_read_is_printed_as_it_would(value):
         parser.parse_overrides([f"data.root={value}"])
     (word,) = shlex.split(explained(refused.value).partition("must be quoted: ")[2])
     assert parser.parse_override(word).value() == os.path.expanduser(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["/x/a b", "/x/übersicht", "it's", "~/x", "a\\'b", "a b\\", "a b\\\\", "a\\\n", "a\"`$!'"]
+)
+def test_a_path_is_a_word_that_the_shell_and_hydra_read(value):
     (word,) = shlex.split(override("data.root", Path(value)))
-    assert parser.parse_override(word).value() == value
+    assert OverridesParser.create().parse_override(word).value() == value
 
 
 @pytest.mark.parametrize("given", ["seed", "tags=[a,b", "+data.rüt=3"])

@@ -26,7 +26,9 @@ def test_variables_of_ours_alone_are_taken_from_a_file(tmp_path, monkeypatch, ca
     assert capsys.readouterr().err.startswith(
         "passed over in .env: MINE, PYTHONPATH, WANDB_BASE_URL (GSA_… and WANDB_…"
     )
-    take_dotenv(tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe")  # which nobody fills
+    for name in ("none", "pipe"):
+        take_dotenv(tmp_path / name)
     assert capsys.readouterr().err == ""
 
 

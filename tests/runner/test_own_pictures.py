@@ -1,6 +1,7 @@
 """From a folder of pictures to a network that knows them, with one command and nothing more."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -142,10 +143,12 @@ def test_of_checkpoints_that_tell_of_no_files_those_do_not_go_on_whose_parts_are
 
 
 def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
-    """Planted: another size, which the network takes, too; and data that have no key for it."""
+    """In a folder whose name is no text; planted: another size, which it takes, too; and data that have no key for it."""
     write_pictures(tmp_path, parts=("all",))
-    options = (*OWN, f"data.root={tmp_path / 'all'}")
+    (tmp_path / "all").rename(folder := tmp_path / os.fsdecode(b"caf\xe9"))
+    options = (*OWN, f"data.root='{folder}'")
     train(small(*options))
+    assert "caf\\udce9" in (tmp_path / "run" / "report.txt").read_text()
     last = tmp_path / "run" / "checkpoints" / "last.ckpt"
     options = (*options, f"ckpt_path='{last}'", "train=false")
     train(small(*options, folder="tested"))

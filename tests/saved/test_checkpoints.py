@@ -1,5 +1,6 @@
 """No checkpoint runs code, none is written by halves, and damage is named."""
 
+import errno
 import hashlib
 import io
 import os
@@ -72,12 +73,11 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_was_needed(tmp_path
     write_checkpoint(GOOD, file)
     before = file.read_bytes()
 
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=rf"No space left on device: {file} needs {len(before):,} bytes, .* as it was"):
-        write_checkpoint(GOOD, file)
+    for number, how in ((errno.ENOSPC, "free some space"), (errno.EFBIG, r"look at .* \(ulimit -f, quota\)")):
+        told = os.strerror(number)
+        monkeypatch.setattr(os, "fsync", lambda handle, n=number, told=told: (_ for _ in ()).throw(OSError(n, told)))
+        with pytest.raises(OSError, match=rf"{told}: {file} needs {len(before):,} bytes, .* as it was; {how}, and"):
+            write_checkpoint(GOOD, file)
     assert file.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 
