@@ -205,7 +205,8 @@ def test_a_map_is_left_out_where_a_shift_is_none_of_its_own_cells():
     maps, pictures = torch.rand(1, 5, 4, 4), torch.Size((1, 3, 16, 16))
     shifts = Shifts((4, 8), (2, 0), (0, 2))
     assert torch.equal(shifts.moved(maps, 0, pictures), maps.roll((1, 2), (-2, -1)))
-    assert Shifts(4).shifts == [(4, 4)] and shifts.moved(maps, 1, pictures) is None and shifts.moved(maps, 2, pictures) is None
+    assert shifts.moved(maps, 1, pictures) is None and shifts.moved(maps, 2, pictures) is None
+    assert Shifts(4).shifts == [(4, 4)]
 
 
 def test_a_margin_covers_every_cell_that_it_touches():

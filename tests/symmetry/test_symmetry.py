@@ -33,7 +33,7 @@ def test_errors_are_the_formula():
     expected = math.sqrt(2) * 3 / (x + spot).norm().item()
     assert errors[0] == 0
     assert all(abs(errors[g] - expected) < 1e-12 for g in (1, 2, 3))
-    eighth = (spot - gsa.group("R8").act(spot, 1)).norm() / (x + spot).norm()  # of what is not turned, and loses nothing
+    eighth = (spot - gsa.group("R8").act(spot, 1)).norm() / (x + spot).norm()  # which is not turned, and loses nothing
     assert equivariance_error(lambda x: x + spot, x, "R8")[1] == pytest.approx(eighth.item())
 
 
