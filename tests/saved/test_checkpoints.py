@@ -5,8 +5,10 @@ import io
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -76,7 +78,8 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_was_needed(tmp_path
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=rf"No space left on device: {file} needs {len(before):,} bytes, .* as it was"):
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(total=9000, used=8000, free=1000))
+    with pytest.raises(OSError, match=rf"device: {file} needs {len(before):,} bytes, 1,000 are free; .* as it was"):
         write_checkpoint(GOOD, file)
     assert file.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
@@ -145,5 +148,8 @@ def test_the_newest_checkpoint_is_that_of_the_most_steps_and_the_last_of_two(tmp
     for name, step in (("best", 20), ("last", 20), ("a", 9), ("z", 10)):
         write_checkpoint({"state_dict": {}, "global_step": step}, tmp_path / f"{name}.ckpt")
     assert newest_checkpoint(tmp_path) == (tmp_path / "last.ckpt", [])
+    write_checkpoint({"state_dict": {}, "global_step": 30}, tmp_path / "a.ckpt")
+    assert newest_checkpoint(tmp_path) == (tmp_path / "a.ckpt", [])
+    (tmp_path / "a.ckpt").unlink()
     (tmp_path / "last.ckpt").unlink()
     assert newest_checkpoint(tmp_path) == (tmp_path / "best.ckpt", [])
