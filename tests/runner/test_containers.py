@@ -32,7 +32,7 @@ def test_the_first_process_ends_by_sigterm_before_a_run_listens(monkeypatch):
 
 
 @pytest.mark.parametrize("content, cores", [
-    ("max 100000\n", None), ("200000 100000\n", "2"), ("30000 100000\n", "1"), ("9900000 100000\n", None), ("", None),
+    ("max 100000\n", None), ("170000 100000\n", "2"), ("30000 100000\n", "1"), ("9900000 100000\n", None), ("", None),
 ])  # fmt: skip
 def test_a_container_has_as_many_threads_as_its_share(tmp_path, monkeypatch, content, cores):
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)

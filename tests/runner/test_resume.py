@@ -19,6 +19,7 @@ import gsa
 from gsa.encodings import QuadraticEncoding
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
+from gsa.runner._dotted import values_of
 from gsa.runner._fitting import refuse_other_training
 from gsa.runner._resume import finished_report
 from gsa.saved import export, read
@@ -208,11 +209,14 @@ def test_a_run_goes_on_as_it_began_or_not_at_all(small, tmp_path, changed, key):
     train(small(f"ckpt_path='{last}'", "train=false", changed, folder="tested"))  # which changes nothing
 
 
-def test_fewer_steps_than_there_are_already_are_refused(small, tmp_path):
-    train(small("trainer.max_epochs=2"))
-    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
-    with pytest.raises(ConfigError, match=r"trainer.max_steps must be more than the 8 steps .* but got 4;"):
-        train(small("trainer.max_epochs=2", f"ckpt_path='{last}'", "+trainer.max_steps=4"))
+def test_no_more_steps_than_there_are_already_are_refused(configure):
+    config = configure("+trainer.max_steps=9")
+    checkpoint = {"hyper_parameters": {"run": values_of(config)}, "global_step": 8}
+    refuse_other_training(checkpoint, config)
+    for steps in (4, 8):
+        config.trainer.max_steps = steps
+        with pytest.raises(ValueError, match=f"trainer.max_steps must be more than the 8 steps .* but got {steps};"):
+            refuse_other_training(checkpoint, config)
 
 
 def test_a_run_on_rotmnist_from_before_clutter_goes_on(configure):
