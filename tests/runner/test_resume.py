@@ -21,7 +21,8 @@ from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
 from gsa.runner._dotted import values_of
 from gsa.runner._fitting import refuse_other_training
-from gsa.runner._resume import finished_report
+from gsa.runner._folder import held
+from gsa.runner._resume import chosen_metrics, finished_report
 from gsa.saved import export, read
 from gsa.training import Stopped
 from gsa.training._older_states import without_empty
@@ -169,9 +170,14 @@ def test_a_run_that_time_has_ended_goes_on_with_more_and_ends_as_one_that_had_it
 REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as earlier versions have written it
 
 
+def test_a_finished_run_returns_what_it_was_measured_to():
+    report = {"val_accuracy": 0.5, "test_accuracy": None, "test_auroc": 0.7, "epochs": 2}
+    assert chosen_metrics(report) == {"val/accuracy": 0.5, "test/auroc": 0.7}
+
+
 @pytest.mark.parametrize("changed", [
     "data.num_workers=1", "data.root=elsewhere", "objective=test/accuracy", "trainer.enable_progress_bar=true",
-    "logger=csv", "data.eval_batch_size=7", "+trainer.max_time=null",
+    "logger=csv", "data.eval_batch_size=7", "+trainer.max_time=null", "seed=null",
 ])  # fmt: skip
 def test_auto_goes_on_whatever_changes_neither_weights_nor_metrics(configure, tmp_path, changed):
     """Planted: a key that does change them."""
@@ -259,6 +265,15 @@ def test_a_run_goes_on_in_another_folder(small, tmp_path, how):
     assert best.monitor and Path(best.best_model_path) == new / "checkpoints" / "best.ckpt"
     if how != "moved":
         assert (old / "checkpoints" / "best.ckpt").exists()
+
+
+def test_what_a_killed_process_was_writing_is_taken_away(tmp_path):
+    left = [tmp_path / ".report.json.1.part", tmp_path / "checkpoints" / ".last.ckpt.1.part"]
+    left[1].parent.mkdir()
+    for file in left:
+        file.touch()
+    with held(tmp_path):
+        assert not any(file.exists() for file in left)
 
 
 def test_one_process_works_in_a_folder(small, tmp_path):

@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 import gsa
 from gsa.report import read_report, symmetry_of
-from gsa.runner import ConfigError, train
+from gsa.runner import ConfigError, _run, train
 from gsa.saved import read_checkpoint
 from tests.data.test_image_folder import write_pictures
 from tests.data.test_pcam import write_pcam
@@ -65,6 +67,16 @@ def outcome(objects):
 
 
 DROPOUT = ("model.attention_dropout=0.2", "model.value_dropout=0.2", "model.dropout=0.2", "data.augmentation=[turns]")
+
+
+def test_a_run_that_goes_on_and_keeps_no_best_epoch_ends_with_its_last_weights(monkeypatch):
+    """Planted: those that it went on from, which are not even there."""
+    monkeypatch.setattr(_run, "_write_config", lambda run: None)
+    trainer = SimpleNamespace(callbacks=[], fit=lambda *_, **keywords: given.update(keywords), callback_metrics={})
+    config, listener = OmegaConf.create({"train": True, "ckpt_path": "nowhere"}), SimpleNamespace(stop_if_told=list)
+    given = {}
+    run = SimpleNamespace(trainer=trainer, config=config, listener=listener, classifier=None, data=None, best=None)
+    assert _run._fit(run) == {} and given["ckpt_path"] == "nowhere"
 
 
 @pytest.mark.parametrize(
