@@ -336,7 +336,8 @@ def test_what_changes_the_weights_is_another_training(small, changed, key):
 
 
 @pytest.mark.parametrize(
-    "changed, key", [("trainer.precision=bf16-mixed", "trainer.precision"), ("compile=true", "compile")]
+    "changed, key",
+    [("trainer.precision=bf16-mixed", "trainer.precision"), ("compile=true", "compile"), ("test=false", "test")],
 )
 def test_what_changes_a_bit_is_another_run(configure, changed, key):
     assert _of_another_run(values_of(configure()), configure(changed)) == [key]

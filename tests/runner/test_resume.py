@@ -20,7 +20,7 @@ from gsa.encodings import QuadraticEncoding
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
 from gsa.runner._dotted import values_of
-from gsa.runner._fitting import refuse_other_training
+from gsa.runner._fitting import refuse_other_training, refuse_unfit
 from gsa.runner._folder import held
 from gsa.runner._resume import chosen_metrics, finished_report
 from gsa.saved import export, read
@@ -197,6 +197,15 @@ def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, tmp_pat
     path = tmp_path / "first" / "checkpoints" / "last.ckpt"
     with pytest.raises(ValueError, match=rf"another network; .* {field} \(.* there, {value!r} here\)"):
         train(small(f"model.{field}={value}", f"ckpt_path='{path}'", f"train={training}".lower(), folder="second"))
+
+
+def test_a_training_goes_on_with_its_dropout_alone(configure):
+    """Which a test has none of."""
+    before = {"hyper_parameters": {"run": values_of(configure())}}
+    config = configure("model.dropout=0.7", "ckpt_path=last.ckpt")
+    run = SimpleNamespace(config=config, data=None, network=SimpleNamespace(training_only=("dropout",)))
+    with pytest.raises(ValueError, match=r"another network; .* dropout \(.* there, 0.7 here\)"):
+        refuse_unfit(before, run)
 
 
 @pytest.mark.parametrize("changed, key", [

@@ -148,7 +148,7 @@ def test_testing_only_gives_what_training_gave(small, tmp_path):
     metrics, _ = train(small())
     best = tmp_path / "run" / "checkpoints" / "best.ckpt"
     again, objects = train(small("train=false", f"ckpt_path='{best}'", folder="test"))
-    assert again == metrics and objects["report"]["epochs"] == 0
+    assert again == metrics and objects["report"]["epochs"] == 0 and objects["report"]["best_epoch"] is None
     assert objects["report"]["used"] == {"train": 0, "val": 200, "test": 397}
 
 
@@ -300,6 +300,10 @@ def test_a_logger_that_is_not_installed_is_refused(small, tmp_path, monkeypatch)
     with pytest.raises(ConfigError, match="no tensorboard: planted"):
         train(small("logger=tensorboard"))
     assert not (tmp_path / "run").exists()
+    (tmp_path / "run" / "mine").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="no tensorboard: planted"):
+        train(small("logger=tensorboard"))
+    assert (tmp_path / "run" / "mine").exists()  # a folder that was there before is not taken away
 
 
 def test_labels_and_colours_follow_the_data(small):

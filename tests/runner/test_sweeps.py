@@ -22,6 +22,7 @@ from gsa import runner
 from gsa.report import read_report, write_report
 from gsa.runner import ConfigError, RefuseBadConfig, check, train
 from gsa.runner._folder import Busy
+from gsa.runner._of_hydra import _refuse_one_checkpoint
 from gsa.runner._quoted import override
 from gsa.runner._sweep_table import sweep_table
 from tests.test_commands import refusal
@@ -50,6 +51,7 @@ def test_jobs_do_not_all_go_on_from_one_checkpoint(tmp_path):
     done = sweep(tmp_path / "b", "seed=0,1", f"ckpt_path={file}")
     assert done.returncode == 2 and "every job goes on from a checkpoint of its own" in done.stderr
     assert not list(tmp_path.rglob("report.json"))
+    _refuse_one_checkpoint(OmegaConf.create({"train": False, "ckpt_path": str(file)}))  # which all may test
 
 
 def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_path):
