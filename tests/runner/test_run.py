@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 import gsa
 from gsa.report import read_report, symmetry_of
-from gsa.runner import ConfigError, _run, train
+from gsa.runner import ConfigError, _run, build, train
 from gsa.saved import read_checkpoint
 from tests.data.test_image_folder import write_pictures
 from tests.data.test_pcam import write_pcam
@@ -67,6 +67,17 @@ def outcome(objects):
 
 
 DROPOUT = ("model.attention_dropout=0.2", "model.value_dropout=0.2", "model.dropout=0.2", "data.augmentation=[turns]")
+
+
+def test_what_a_run_says_of_pictures_as_they_were_read_is_what_its_network_says_of_normalised_ones(small):
+    run = build(small("data.eval_batch_size=2"))
+    run.data.setup()
+    run.network.eval()
+    pictures, _ = run.data.parts["test"].first(5)
+    with torch.no_grad():
+        expected = run.network(run.data.parts["test"].normalise(pictures))
+        torch.testing.assert_close(run.logits(pictures), expected)
+        assert not torch.allclose(run.network(pictures), expected)
 
 
 def test_a_run_that_goes_on_and_keeps_no_best_epoch_ends_with_its_last_weights(monkeypatch):
