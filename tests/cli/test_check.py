@@ -1,6 +1,7 @@
 """gsa check: shifts, gradients and the picture; turns are in tests/symmetry/test_layers.py."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,9 @@ from PIL import Image
 from torch import nn
 
 import gsa
-from gsa import cli, models
+from gsa import cli, models, viz
+from gsa.cli._subject import subject
+from gsa.saved import read
 from tests.symmetry.test_actions import perturbed_vit
 
 VIT = [f"{perturbed_vit.__module__}:{perturbed_vit.__name__}", "--input", "3,16,16"]
@@ -21,18 +24,20 @@ def test_a_shift_is_a_claim(capsys):
     assert "first broken in encoder, before encoder.dropout" in said  # where positions are added
     assert "4,0" in said and "0,-8" in said and "BROKEN" in said
     patches = ["torch.nn:Identity", "--input", "3,16,16"]
-    assert cli.main(["check", *patches, "--shift", "4,0", "--margin", "2", "--json"]) == 0
+    assert cli.main(["check", *patches, "--shift", "4,0", "--margin", "2", "--json", "--tolerance", "1e-3"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["group"] == "shifts" and told["claimed"] and told["exact"] == ["4,0"] and not told["broken"]
+    assert told["tolerance"] == 1e-3
 
 
-def test_gradients_are_checked_and_drawn(capsys, tmp_path):
-    picture = tmp_path / "layers.png"
+def test_gradients_are_checked_and_drawn(capsys, tmp_path, monkeypatch):
+    picture, draw, depths = tmp_path / "layers.png", viz.draw_layers, []
+    monkeypatch.setattr(viz, "draw_layers", lambda report, depth: depths.append(depth) or draw(report, depth))
     said = [*VIT, "--shift", "4,0", "--backward"]
     assert cli.main(["check", *said, "--depth", "2", "--picture", str(picture)]) == 1
     assert "first broken on the way back at encoder.pos_embedding" in capsys.readouterr().out
     with Image.open(picture) as drawn:
-        assert drawn.size[0] == 7 * 150
+        assert drawn.size[0] == 7 * 150 and depths == [2]
     assert cli.main(["check", *said, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["backward"] and told["first_broken"] == "encoder.pos_embedding"
@@ -60,13 +65,18 @@ def test_pictures_of_any_network_by_name_are_of_its_size(monkeypatch, capsys):
     assert cli.main(["check", "mine", "--input", "1,12,12"]) == 0
 
 
-@pytest.mark.parametrize("subject, message", [
+def test_a_trained_network_is_shown_pictures_like_those_of_its_training():
+    pictures = torch.rand(3, 1, 12, 12, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(subject("digits_gsa", None)[1], read("digits_gsa").pictures.normalise(pictures))
+
+
+@pytest.mark.parametrize("what, message", [
     ("torch.nn:CrossEntropyLoss", "must take one tensor of floating numbers, of the shape [3, 1, 9, 9] here (--input)"),
     ("nowhere:build", "there is no module 'nowhere' to import here"),
     ("tests/nowhere.py:build", "say tests/nowhere:build, as Python imports it"),
 ])  # fmt: skip
-def test_what_cannot_be_run_is_no_finding(subject, message, capsys):
-    assert cli.main(["check", subject, "--input", "1,9,9"]) == 2
+def test_what_cannot_be_run_is_no_finding(what, message, capsys):
+    assert cli.main(["check", what, "--input", "1,9,9"]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -108,7 +118,8 @@ def test_an_imported_network_of_ours_is_held_to_its_own_group(capsys):
     assert cli.main(["check", f"{__name__}:crooked", "--input", "1,12,12"]) == 1
     assert "first broken in lifting" in capsys.readouterr().out
     assert cli.main(["check", f"{__name__}:straight", "--input", "1,12,12"]) == 0
-    assert "R4" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "R4" in told and re.search(r"90° +\d\.\de-1\d  exact", told)  # in float64
 
 
 class NotHere:

@@ -114,6 +114,12 @@ def test_negatives_are_told_of_and_inverted(tmp_path, capsys):
     assert "1 of 4 pictures look like negatives" in said.err and "3.png" in said.err
 
 
+@pytest.mark.parametrize("mean, told", [(0.13, True), (0.45, False)])
+def test_where_pictures_are_as_light_as_their_negatives_nothing_is_told(mean, told):
+    known = PictureFormat("digits", 1, 12, 3, (mean,), (0.25,), CLASSES)
+    assert _predict._is_negative(torch.full((1, 12, 12), 1 - mean), known) is told
+
+
 def test_files_with_several_pages_are_named(tmp_path, capsys):
     page = Image.new("L", (12, 12))
     page.save(tmp_path / "stack.tif", save_all=True, append_images=[page])

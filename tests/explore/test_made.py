@@ -12,6 +12,7 @@ from gsa.explore import server
 from gsa.explore._looking import looking
 from gsa.explore._made import CHOICES, made
 from gsa.explore._strokes import drawn
+from gsa.explore._turning import described
 from gsa.explore.server import application
 from gsa.saved import Saved, read
 from tests.explore.unpacking import unpacked
@@ -55,6 +56,9 @@ def test_what_knows_where_it_stands_loses_the_group_and_what_knows_nothing_needs
     assert min(state(client, encoding="absolute", angle=36).json()["errors"]) > 1e-2
     assert '"keeps":false' in client.get("/", params=KIND | {"encoding": "absolute"}).text
     assert max(state(client, encoding="constant", neighbourhood="all", angle=36).json()["errors"]) < 1e-5
+    saved = read("digits_gsa")
+    saved.network.lifting.encoding.keeps = frozenset()  # planted: one of several
+    assert not described(saved, (), 4)["keeps"]
 
 
 @pytest.mark.parametrize("name, turns", [("Z2M", 1), ("R8", 8), ("R16", 16)])
@@ -90,7 +94,9 @@ def test_encodings_that_place_heads_are_shown_as_they_are():
     saved = read("digits_gsa")
     lifting = saved.network.lifting
     scores = lifting.encoding.position_scores(lifting.neighbourhood, 12, 12).mean(2)
-    shown = unpacked(looking(saved.network, saved.pictures.normalise(drawn("3")[None]))["first"]["encoding"])
+    layers = looking(saved.network, saved.pictures.normalise(drawn("3")[None]))
+    assert [layer["cell"] for layer in layers.values()] == [1, 2]  # pixels, before and after they are pooled
+    shown = unpacked(layers["first"]["encoding"])
     expected = scores - scores.flatten(1).amax(1)[:, None, None, None]
     assert (shown - expected).abs().max() < 0.01 * expected.abs().max()
 

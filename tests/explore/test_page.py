@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -103,12 +104,18 @@ def test_pictures_are_shifted_along_both_axes(document):
     assert (found[:, 0, 4] - found[:, 4, 0]).abs().max() > 0.05, "planted: the axes exchanged"
 
 
+def of_other_classes(saved):
+    return replace(saved, pictures=replace(saved.pictures, classes=saved.pictures.classes[::-1]))
+
+
 def test_a_network_that_is_made_otherwise_is_refused():
     saved, plain = read("digits_gsa"), read("digits_gsa_z2")
     with pytest.raises(ValueError, match="multiple of 4"):
         explore.turning(saved, plain, steps=6)
     with pytest.raises(ValueError, match="the same pictures, but got digits of 12 pixels and rotmnist of 28"):
         explore.turning(saved, read("rotmnist_gsa"), steps=4)
+    with pytest.raises(ValueError, match="the same pictures"):
+        explore.turning(saved, of_other_classes(plain), steps=4)
     saved.network.stem_pool = torch.nn.MaxPool3d((1, 3, 3), 1, (0, 1, 1))  # sees the border
     with pytest.raises(ValueError, match="sees no border"):
         explore.turning(saved, plain, steps=4, digits=("2",))
@@ -150,6 +157,7 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys, document):
     assert main(["explore", "--save", str(tmp_path / "page.html"), *named]) == 0
     assert (tmp_path / "page.html").read_text() == document and "needs no server" in capsys.readouterr().out
     assert given["torch.nn:Identity"].symmetry.name == "R4M" and not given["torch.nn:Identity"].broken
+    assert given["torch.nn:Identity"].tolerance == 1e-10
     assert main(["explore", "--save", str(tmp_path / "nowhere" / "page.html")]) == 2
     assert main(["explore", "--save", str(tmp_path / "page.html"), "--model", "torch.nn:Nothing"]) == 2
 

@@ -1,5 +1,6 @@
 """The page on this machine: its states are those of the page without a server, and what is not its own is refused."""
 
+import asyncio
 import io
 import json
 import os
@@ -9,19 +10,23 @@ import socket
 import sys
 import threading
 import webbrowser
+from types import SimpleNamespace
 
 import pytest
 import torch
 from PIL import Image
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
+import gsa
 from gsa import explore
 from gsa.cli import main
 from gsa.explore import _guard, _turning, server
 from gsa.explore._strokes import drawn
 from gsa.explore.server import application
-from gsa.saved import read
+from gsa.saved import Saved, read
+from tests.explore.test_page import of_other_classes
 from tests.explore.unpacking import unpacked
 
 HERE = "http://127.0.0.1:8000"
@@ -75,6 +80,13 @@ def test_a_quarter_turn_is_exact_with_the_group_of_any_network(client):
         assert max(range(10), key=found["start"][0].__getitem__) == 3, "as large as the digits it was trained on"
 
 
+def test_limits_are_those_of_the_picture_as_it_was_drawn_and_shifts_are_not_in_the_group(client):
+    start = asked(client, in_bytes("3")).json()
+    for place in ({"angle": 5}, {"angle": 36, "down": 1}, {"right": 3}):
+        moved = asked(client, in_bytes("3"), **place).json()
+        assert start["moved"] == 0 and moved["moved"] is None and moved["limits"] == pytest.approx(start["limits"])
+
+
 def test_files_are_framed_as_the_network_was_trained_and_bad_ones_are_refused(client, monkeypatch):
     file = io.BytesIO()
     Image.linear_gradient("L").resize((120, 60)).convert("RGB").save(file, "PNG")
@@ -94,6 +106,13 @@ def test_files_are_framed_as_the_network_was_trained_and_bad_ones_are_refused(cl
     monkeypatch.setattr(_guard, "MOST_BYTES", 100)
     assert client.post("/picture", content=bytes(101)).status_code == 413
     assert asked(client, bytes(101)).status_code == 413
+
+    async def in_parts():
+        for part in (bytes(60), bytes(41)):
+            yield part
+
+    with pytest.raises(HTTPException, match="at most 100 bytes"):
+        asyncio.run(_guard.body(SimpleNamespace(stream=in_parts)))
 
 
 @pytest.mark.parametrize(
@@ -172,6 +191,17 @@ def test_what_the_command_cannot_do_is_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["explore"]) == 2
     assert 'uvicorn is not installed: pip install "gsa-nets[explore]"' in capsys.readouterr().err
+
+
+def test_beside_a_network_stands_one_without_a_group_of_the_same_pictures(monkeypatch):
+    monkeypatch.setattr(server, "offered", lambda saved: {})
+    own, plain, larger = (read(name) for name in ("digits_gsa", "digits_gsa_z2", "rotmnist_gsa"))
+    networks = {"own": own, "larger": larger, "other": of_other_classes(plain)}
+    assert [*server._with_twin("own", networks)] == ["own"]
+    assert [*server._with_twin("own", networks | {"plain": plain})] == ["own", "plain"]
+    without = Saved(gsa.create_model("rotmnist_z2_sa").eval(), {}, larger.pictures)
+    measured = server._Served({"larger": larger, "without": without}, dict)._measured()
+    assert [of.name for _, of in measured.values()] == ["R8", "R8"]  # by the group that it lacks
 
 
 def test_the_address_and_its_name_are_answered_and_no_others():

@@ -65,6 +65,7 @@ def test_units_that_start_equal_are_one_unless_dropout_tells_them_apart(data, mo
     monkeypatch.setattr(_starts, "constant_start", lambda mlp, value: mlp)  # planted
     assert set(_starts.starts(steps=4)["different"][0][0]) == {8}
     assert _starts.different_units(torch.tensor([[1.0, 2], [1, 2], [2, 1], [1, 2]])) == 2
+    assert _starts.different_units(torch.tensor([[1.0, 2], [1, 2.001], [1, 2 + 1e-7]])) == 2
 
 
 def does(case):

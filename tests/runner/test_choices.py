@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from gsa.report import read_report
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import write_config
+from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._wandb_settings import complete_wandb, keep_wandb_ids
 from gsa.training import SeededSteps
 
@@ -59,6 +60,16 @@ def test_lengths_that_the_data_do_not_allow_are_refused_before_training(small, w
     with pytest.raises(ConfigError, match=message):
         train(config)
     assert not Path(config.output_dir).exists()
+
+
+@pytest.mark.parametrize("fits", [
+    ("trainer.limit_train_batches=5", "trainer.accumulate_grad_batches=2", "+trainer.max_steps=3"),  # the last of one
+    ("trainer.limit_train_batches=3", "+trainer.max_steps=1000"),  # which are never reached
+])  # fmt: skip
+def test_steps_that_end_with_an_epoch_are_counted_as_they_are_taken(small, fits):
+    run = build(small("trainer.max_epochs=9", *fits))
+    run.data.setup()
+    refuse_bad_lengths(run)
 
 
 def test_classes_are_weighed_by_the_training_part(small):
@@ -140,6 +151,19 @@ def test_a_run_keeps_its_id_on_wandb_and_tags_come_to_its_own(configure):
     again = configure("logger=wandb")
     keep_wandb_ids(again)
     assert len(again.logger.wandb.id) == 8
+
+
+def test_seeds_of_one_experiment_are_of_one_group_on_wandb_and_tests_are_told_from_training(configure):
+    config = configure("logger=wandb")
+
+    def told(**changed):
+        other = OmegaConf.merge(config, changed)
+        node = complete_wandb(other.logger.wandb, other, "digits")
+        return node.group, node.job_type
+
+    group, kind = told(seed=1)
+    assert kind == "train" and told(seed=2) == (group, kind) != told(seed=1, mixup=0.1)
+    assert told(train=False, ckpt_path="x") == (group, "test")
 
 
 def test_the_loss_is_the_one_that_was_asked_for(small):

@@ -10,6 +10,7 @@ import torch
 from hydra import compose, initialize_config_module
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
+from omegaconf import OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 import gsa
@@ -17,6 +18,7 @@ from gsa import runner
 from gsa.runner import ConfigError, check
 from gsa.runner._dotted import values_of
 from gsa.runner._fitting import refuse_other_training
+from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._resume import _of_another_run
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -243,6 +245,18 @@ def test_a_good_override_is_not(configure, override):
     check(configure(override))
 
 
+def test_a_trainer_that_validates_steps_or_clips_nothing_is_refused(configure):
+    config = configure()
+    wrong = {"limit_val_batches": 0, "gradient_clip_val": 0, "check_val_every_n_epoch": 2, "max_steps": 0}
+    for key, value in wrong.items():
+        other = config.copy()
+        OmegaConf.update(other, f"trainer.{key}", value, force_add=True)
+        with pytest.raises(ConfigError, match=rf"trainer\.{key} must be .*, but got {value}"):
+            refuse_bad_keys(other)
+    config.train, config.ckpt_path, config.trainer.limit_train_batches = False, __file__, 0
+    refuse_bad_keys(config)
+
+
 def test_a_check_leaves_nothing_behind(configure, monkeypatch):
     monkeypatch.delenv("PL_GLOBAL_SEED", raising=False)
     torch.manual_seed(3)
@@ -325,7 +339,8 @@ def test_what_changes_the_weights_is_another_training(small, changed, key):
 
 
 @pytest.mark.parametrize(
-    "changed, key", [("trainer.precision=bf16-mixed", "trainer.precision"), ("compile=true", "compile")]
+    "changed, key",
+    [("trainer.precision=bf16-mixed", "trainer.precision"), ("compile=true", "compile"), ("test=false", "test")],
 )
 def test_what_changes_a_bit_is_another_run(configure, changed, key):
     assert _of_another_run(values_of(configure()), configure(changed)) == [key]

@@ -8,10 +8,13 @@ import sys
 import pytest
 
 from gsa import _handled
+from gsa.data import BadBatch
 from gsa.runner import _entry, _libraries
 from gsa.runner._ending import is_of_the_surroundings, written_down
 from gsa.runner._folder import held
+from gsa.runner._processes import RankFailed
 from gsa.runner._schema import ConfigError
+from gsa.training import NotFinite
 from tests.runner.test_ranks import ROOT, SMALLEST
 
 
@@ -32,7 +35,7 @@ def test_the_first_process_ends_by_sigterm_before_a_run_listens(monkeypatch):
 
 
 @pytest.mark.parametrize("content, cores", [
-    ("max 100000\n", None), ("200000 100000\n", "2"), ("30000 100000\n", "1"), ("9900000 100000\n", None), ("", None),
+    ("max 100000\n", None), ("170000 100000\n", "2"), ("30000 100000\n", "1"), ("9900000 100000\n", None), ("", None),
 ])  # fmt: skip
 def test_a_container_has_as_many_threads_as_its_share(tmp_path, monkeypatch, content, cores):
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
@@ -77,6 +80,8 @@ def test_what_lacks_outside_of_the_program_is_told_in_a_line():
     said, *_ = written_down(without).splitlines()
     assert said == "compile=true needs a C++ compiler, but none works (g++, or CXX): install one, or say compile=false"
     assert not is_of_the_surroundings(RuntimeError("shapes do not fit"))
+    kinds = OSError, MemoryError, ModuleNotFoundError, BadBatch, NotFinite, RankFailed
+    assert all(is_of_the_surroundings(kind("planted")) for kind in kinds)
 
 
 @pytest.mark.slow

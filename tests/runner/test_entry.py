@@ -14,6 +14,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from hydra.errors import HydraException, MissingConfigException
 
 import gsa
+from gsa.runner import _entry
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._entry import RefuseBadConfig, options_last
 from gsa.runner._explained import explained
@@ -78,6 +79,14 @@ def test_what_is_refused_for_its_data_is_refused_in_one_line(tmp_path):
     assert done.returncode == 2 and not list(tmp_path.iterdir())
     assert done.stderr.startswith("configuration refused: the official archive was not found") and not done.stdout
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("train, ckpt_path, folder", [
+    (True, "/a/checkpoints/last.ckpt", "/a"), (True, "/a/kept.ckpt", "/a"), (True, None, "new"), (True, "auto", "new"),
+    (False, "/a/checkpoints/best.ckpt", "new"),
+])  # fmt: skip
+def test_a_run_goes_on_in_its_own_folder_and_is_tested_in_another(train, ckpt_path, folder):
+    assert _entry._run_folder(train, ckpt_path, "new") == folder
 
 
 def test_dashes_before_a_key_are_told_of(tmp_path):

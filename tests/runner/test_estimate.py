@@ -7,7 +7,7 @@ import torch
 
 from gsa.report import peak_memory_mb
 from gsa.runner import build, train
-from gsa.runner._estimate import Estimate, _launching, estimated
+from gsa.runner._estimate import Estimate, _launching, _median, estimated
 
 
 def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
@@ -19,6 +19,11 @@ def test_it_is_counted_from_steps_reading_and_validation(small, monkeypatch):
     assert found.seconds == pytest.approx(2 * (7 * (1 + 1) + 200 / 16)) and found.reading == 0.5
     run.config.data.num_workers = 1
     assert estimated(run).reading == 0.0
+    for batches, pictures in ((1, 100), (9, 200)):  # and no more than there are
+        run.trainer.limit_val_batches = batches
+        assert estimated(run).seconds == pytest.approx(2 * (7 * 1 + pictures / 16))
+    run.config.compile = True  # which takes longer at first
+    assert estimated(run) is None
 
 
 def test_long_steps_are_judged_by_few_pictures_and_not_tried(small, monkeypatch):
@@ -87,11 +92,19 @@ def test_it_says_what_to_do_about_launches(small, monkeypatch):
 def test_memory_of_a_whole_validation_is_that_of_few_pictures_times_their_number(small, monkeypatch):
     """Planted: the peak of the 16 that were tried, of 100."""
     monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1.9)[1])
-    told = iter([400.0, 480.0, 500.0, 450.0])  # before and after the few, by steps, and after them
+    few = (400.0, 480.0, 500.0)  # before and after them, and by steps
+    told = iter([*few, 450.0, *few, 900.0])
     monkeypatch.setattr("gsa.runner._estimate.peak_memory_mb", lambda device: next(told))
     run = build(small("data.eval_batch_size=100", batches=7))
     run.data.setup()
     assert estimated(run).memory_mb == pytest.approx(450 + 80 * 100 / 16)
+    monkeypatch.setattr("gsa.runner._estimate._timed", lambda work, device: (work(), 1e-3)[1])
+    assert estimated(run).memory_mb == 900  # of all, that were tried
+
+
+def test_one_step_that_was_disturbed_does_not_count():
+    took = iter([0.3, 1.6, 0.2])
+    assert _median(lambda: next(took)) == 0.3 and not [*took]
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="of Linux")

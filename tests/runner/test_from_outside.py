@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from torch.distributed import TCPStore
 
+from gsa.runner import _ranks
 from gsa.runner._begun import begun
 from gsa.runner._build import build
 from gsa.runner._schema import ConfigError
@@ -52,6 +55,17 @@ def test_processes_that_would_each_train_the_whole_run_are_refused(configure, mo
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="started 2 processes, .* expected trainer=ddp_nodes"):
         build(configure())
+
+
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_seed_that_every_process_would_draw_for_itself_is_refused(monkeypatch, outside):
+    told = {"is_alone": False, "is_ddp": True, "started_from_outside": outside, "environment_of": None}
+    for name, value in told.items():
+        monkeypatch.setattr(_ranks, name, lambda trainer, value=value: value)
+    trainer = SimpleNamespace(world_size=2, num_nodes=1)
+    _ranks.check_processes(trainer, 16, draws_seed=False)
+    with pytest.raises(ConfigError, match="seed=null draws another") if outside else nullcontext():
+        _ranks.check_processes(trainer, 16, draws_seed=True)
 
 
 @pytest.mark.slow

@@ -143,7 +143,7 @@ def test_of_checkpoints_that_tell_of_no_files_those_do_not_go_on_whose_parts_are
 
 
 def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
-    """In a folder whose name is no text; planted: another size, which it takes, too; and data that have no key for it."""
+    """In a folder whose name is no text; planted: another size, it takes both, and data that have no key for it."""
     write_pictures(tmp_path, parts=("all",))
     (tmp_path / "all").rename(folder := tmp_path / os.fsdecode(b"caf\xe9"))
     options = (*OWN, f"data.root='{folder}'")

@@ -19,8 +19,10 @@ import gsa
 from gsa.encodings import QuadraticEncoding
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
-from gsa.runner._fitting import refuse_other_training
-from gsa.runner._resume import finished_report
+from gsa.runner._dotted import values_of
+from gsa.runner._fitting import refuse_other_training, refuse_unfit
+from gsa.runner._folder import held
+from gsa.runner._resume import chosen_metrics, finished_report
 from gsa.saved import export, read
 from gsa.training import Stopped
 from gsa.training._older_states import without_empty
@@ -177,9 +179,14 @@ def begun(tmp_path_factory):
 REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as earlier versions have written it
 
 
+def test_a_finished_run_returns_what_it_was_measured_to():
+    report = {"val_accuracy": 0.5, "test_accuracy": None, "test_auroc": 0.7, "epochs": 2}
+    assert chosen_metrics(report) == {"val/accuracy": 0.5, "test/auroc": 0.7}
+
+
 @pytest.mark.parametrize("changed", [
     "data.num_workers=1", "data.root=elsewhere", "objective=test/accuracy", "trainer.enable_progress_bar=true",
-    "logger=csv", "data.eval_batch_size=7", "+trainer.max_time=null",
+    "logger=csv", "data.eval_batch_size=7", "+trainer.max_time=null", "seed=null",
 ])  # fmt: skip
 def test_auto_goes_on_whatever_changes_neither_weights_nor_metrics(configure, tmp_path, changed):
     """Planted: a key that does change them."""
@@ -199,6 +206,15 @@ def test_a_checkpoint_of_another_network_is_refused_by_its_fields(small, begun, 
         train(small(f"model.{field}={value}", f"ckpt_path='{begun}'", f"train={training}".lower()))
 
 
+def test_a_training_goes_on_with_its_dropout_alone(configure):
+    """Which a test has none of."""
+    before = {"hyper_parameters": {"run": values_of(configure())}}
+    config = configure("model.dropout=0.7", "ckpt_path=last.ckpt")
+    run = SimpleNamespace(config=config, data=None, network=SimpleNamespace(training_only=("dropout",)))
+    with pytest.raises(ValueError, match=r"another network; .* dropout \(.* there, 0.7 here\)"):
+        refuse_unfit(before, run)
+
+
 @pytest.mark.parametrize("changed, key", [
     ("seed=3", "seed"), ("optimizer.lr=0.5", "optimizer.lr"), ("ema=null", "ema"),
     ("data.batch_size=8", "data.batch_size"), ("trainer.gradient_clip_val=0.5", "trainer.gradient_clip_val"),
@@ -213,11 +229,14 @@ def test_a_run_goes_on_as_it_began_or_not_at_all(small, begun, changed, key):
     train(small(f"ckpt_path='{begun}'", "train=false", changed, folder="tested"))  # which changes nothing
 
 
-def test_fewer_steps_than_there_are_already_are_refused(small, tmp_path):
-    train(small("trainer.max_epochs=2"))
-    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
-    with pytest.raises(ConfigError, match=r"trainer.max_steps must be more than the 8 steps .* but got 4;"):
-        train(small("trainer.max_epochs=2", f"ckpt_path='{last}'", "+trainer.max_steps=4"))
+def test_no_more_steps_than_there_are_already_are_refused(configure):
+    config = configure("+trainer.max_steps=9")
+    checkpoint = {"hyper_parameters": {"run": values_of(config)}, "global_step": 8}
+    refuse_other_training(checkpoint, config)
+    for steps in (4, 8):
+        config.trainer.max_steps = steps
+        with pytest.raises(ValueError, match=f"trainer.max_steps must be more than the 8 steps .* but got {steps};"):
+            refuse_other_training(checkpoint, config)
 
 
 def test_a_run_on_rotmnist_from_before_clutter_goes_on(configure):
@@ -260,6 +279,15 @@ def test_a_run_goes_on_in_another_folder(small, tmp_path, how):
     assert best.monitor and Path(best.best_model_path) == new / "checkpoints" / "best.ckpt"
     if how != "moved":
         assert (old / "checkpoints" / "best.ckpt").exists()
+
+
+def test_what_a_killed_process_was_writing_is_taken_away(tmp_path):
+    left = [tmp_path / ".report.json.1.part", tmp_path / "checkpoints" / ".last.ckpt.1.part"]
+    left[1].parent.mkdir()
+    for file in left:
+        file.touch()
+    with held(tmp_path):
+        assert not any(file.exists() for file in left)
 
 
 def test_one_process_works_in_a_folder(small, tmp_path):

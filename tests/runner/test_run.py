@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 import gsa
 from gsa.report import read_report, symmetry_of
-from gsa.runner import ConfigError, train
+from gsa.runner import ConfigError, _run, build, train
 from gsa.saved import read_checkpoint
 from tests.data.test_image_folder import write_pictures
 from tests.data.test_pcam import write_pcam
@@ -65,6 +67,27 @@ def outcome(objects):
 
 
 DROPOUT = ("model.attention_dropout=0.2", "model.value_dropout=0.2", "model.dropout=0.2", "data.augmentation=[turns]")
+
+
+def test_what_a_run_says_of_pictures_as_they_were_read_is_what_its_network_says_of_normalised_ones(small):
+    run = build(small("data.eval_batch_size=2"))
+    run.data.setup()
+    run.network.eval()
+    pictures, _ = run.data.parts["test"].first(5)
+    with torch.no_grad():
+        expected = run.network(run.data.parts["test"].normalise(pictures))
+        torch.testing.assert_close(run.logits(pictures), expected)
+        assert not torch.allclose(run.network(pictures), expected)
+
+
+def test_a_run_that_goes_on_and_keeps_no_best_epoch_ends_with_its_last_weights(monkeypatch):
+    """Planted: those that it went on from, which are not even there."""
+    monkeypatch.setattr(_run, "_write_config", lambda run: None)
+    trainer = SimpleNamespace(callbacks=[], fit=lambda *_, **keywords: given.update(keywords), callback_metrics={})
+    config, listener = OmegaConf.create({"train": True, "ckpt_path": "nowhere"}), SimpleNamespace(stop_if_told=list)
+    given = {}
+    run = SimpleNamespace(trainer=trainer, config=config, listener=listener, classifier=None, data=None, best=None)
+    assert _run._fit(run) == {} and given["ckpt_path"] == "nowhere"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +159,7 @@ def test_testing_only_gives_what_training_gave(small, tmp_path):
     metrics, _ = train(small())
     best = tmp_path / "run" / "checkpoints" / "best.ckpt"
     again, objects = train(small("train=false", f"ckpt_path='{best}'", folder="test"))
-    assert again == metrics and objects["report"]["epochs"] == 0
+    assert again == metrics and objects["report"]["epochs"] == 0 and objects["report"]["best_epoch"] is None
     assert objects["report"]["used"] == {"train": 0, "val": 200, "test": 397}
 
 
@@ -288,6 +311,10 @@ def test_a_logger_that_is_not_installed_is_refused(small, tmp_path, monkeypatch)
     with pytest.raises(ConfigError, match="no tensorboard: planted"):
         train(small("logger=tensorboard"))
     assert not (tmp_path / "run").exists()
+    (tmp_path / "run" / "mine").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="no tensorboard: planted"):
+        train(small("logger=tensorboard"))
+    assert (tmp_path / "run" / "mine").exists()  # a folder that was there before is not taken away
 
 
 def test_labels_and_colours_follow_the_data(small):

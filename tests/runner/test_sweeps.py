@@ -22,6 +22,8 @@ from gsa import runner
 from gsa.report import read_report, write_report
 from gsa.runner import ConfigError, RefuseBadConfig, check, train
 from gsa.runner._folder import Busy
+from gsa.runner._of_hydra import _refuse_one_checkpoint
+from gsa.runner._quoted import override
 from gsa.runner._sweep_table import sweep_table
 from tests.test_commands import refusal
 
@@ -49,6 +51,7 @@ def test_jobs_do_not_all_go_on_from_one_checkpoint(tmp_path):
     done = sweep(tmp_path / "b", "seed=0,1", f"ckpt_path={file}")
     assert done.returncode == 2 and "every job goes on from a checkpoint of its own" in done.stderr
     assert not list(tmp_path.rglob("report.json"))
+    _refuse_one_checkpoint(OmegaConf.create({"train": False, "ckpt_path": str(file)}))  # which all may test
 
 
 def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_path):
@@ -94,6 +97,18 @@ def test_a_table_of_damaged_jobs_is_a_table(tmp_path):
     text = sweep_table(tmp_path)
     assert [row["folder"][-1] for row in table(tmp_path)] == ["3", "2", "1", "0"]
     assert text.count("–") >= 2 and "to test the best" not in text
+
+
+@pytest.mark.parametrize("tested", [None, 0.5])
+def test_the_best_job_that_was_not_tested_is_tested_by_its_own_words(tmp_path, tested):
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "overrides.yaml").write_text("- seed=3\n- test=false\n- search=optuna\n- ckpt_path=auto\n")
+    write_report({"val_accuracy": 0.5, "test_accuracy": tested}, tmp_path)
+    best = tmp_path / "checkpoints" / "best.ckpt"
+    best.parent.mkdir()
+    best.touch()
+    command = f"to test the best: python train.py seed=3 train=false {override('ckpt_path', best)}"
+    assert sweep_table(tmp_path).endswith(command) is (tested is None)
 
 
 def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):

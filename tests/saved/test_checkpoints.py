@@ -6,8 +6,10 @@ import io
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -73,10 +75,12 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_was_needed(tmp_path
     write_checkpoint(GOOD, file)
     before = file.read_bytes()
 
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(total=9000, used=8000, free=1000))
     for number, how in ((errno.ENOSPC, "free some space"), (errno.EFBIG, r"look at .* \(ulimit -f, quota\)")):
         told = os.strerror(number)
         monkeypatch.setattr(os, "fsync", lambda handle, n=number, told=told: (_ for _ in ()).throw(OSError(n, told)))
-        with pytest.raises(OSError, match=rf"{told}: {file} needs {len(before):,} bytes, .* as it was; {how}, and"):
+        needed = f"{told}: {file} needs {len(before):,} bytes, 1,000 are free"
+        with pytest.raises(OSError, match=f"{needed}; the previous one is as it was; {how}, and ckpt_path=auto"):
             write_checkpoint(GOOD, file)
     assert file.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
@@ -145,5 +149,8 @@ def test_the_newest_checkpoint_is_that_of_the_most_steps_and_the_last_of_two(tmp
     for name, step in (("best", 20), ("last", 20), ("a", 9), ("z", 10)):
         write_checkpoint({"state_dict": {}, "global_step": step}, tmp_path / f"{name}.ckpt")
     assert newest_checkpoint(tmp_path) == (tmp_path / "last.ckpt", [])
+    write_checkpoint({"state_dict": {}, "global_step": 30}, tmp_path / "a.ckpt")
+    assert newest_checkpoint(tmp_path) == (tmp_path / "a.ckpt", [])
+    (tmp_path / "a.ckpt").unlink()
     (tmp_path / "last.ckpt").unlink()
     assert newest_checkpoint(tmp_path) == (tmp_path / "best.ckpt", [])

@@ -208,3 +208,5 @@ def test_no_command_takes_a_network_that_is_not_finite(tmp_path, capsys, monkeyp
     said = capsys.readouterr()
     assert not said.out and "numbers in lifted.0.running_var that are not finite" in said.err
     assert [file.name for file in tmp_path.iterdir()] == ["a.ckpt"]
+    with pytest.raises(ValueError, match="numbers in lifted.0.running_var that are not finite"):
+        gsa.load("a.ckpt", network=gsa.create_model(NAME))  # of one's own

@@ -9,6 +9,7 @@ from torchvision.models import SwinTransformer, VisionTransformer, resnet18
 import gsa
 from gsa.symmetry import (
     FeaturePermutations,
+    GroupAction,
     LayerReport,
     Shifts,
     TokenPermutations,
@@ -107,6 +108,12 @@ def test_maps_whose_border_is_cut_are_no_channels_that_come_last(channels):
     assert max(equivariance_error(planted, x, "R4M").values()) > 1e-2
 
 
+def test_maps_of_every_third_pixel_are_no_channels_that_come_last():
+    """3×5 of 12×18 by a filter of 4×4: [B, 2, 3, 5] might be read as [B, h, w, C] with 2 : 3 = 12 : 18."""
+    maps = torch.rand(1, 2, 3, 5)
+    assert torch.equal(GroupAction("R2").moved(maps, 1, torch.Size((1, 1, 12, 18))), maps.rot90(2, (-2, -1)))
+
+
 def test_windows_are_no_tokens_of_the_picture():
     network, x = nn.Sequential(Windows(), nn.GELU(), Back()), torch.rand(4, 3, 8, 8)
     for symmetry in ("R4", Shifts((4, 0))):
@@ -199,6 +206,7 @@ def test_a_map_is_left_out_where_a_shift_is_none_of_its_own_cells():
     shifts = Shifts((4, 8), (2, 0), (0, 2))
     assert torch.equal(shifts.moved(maps, 0, pictures), maps.roll((1, 2), (-2, -1)))
     assert shifts.moved(maps, 1, pictures) is None and shifts.moved(maps, 2, pictures) is None
+    assert Shifts(4).shifts == [(4, 4)]
 
 
 def test_a_margin_covers_every_cell_that_it_touches():
@@ -218,3 +226,5 @@ def test_tokens_behind_one_of_a_class_are_permuted_and_it_is_not():
     tokens = torch.rand(2, 4, 3)
     moved = TokenPermutations([2, 0, 1]).moved(tokens, 0, torch.Size([2, 3, 5]))
     assert torch.equal(moved, tokens[:, [0, 3, 1, 2]])
+    second = TokenPermutations([2, 0, 1], axis=0).moved(tokens.transpose(0, 1), 0, torch.Size([3, 2, 5]))
+    assert torch.equal(second, moved.transpose(0, 1))

@@ -122,20 +122,38 @@ def test_gradients_that_are_zero_but_for_rounding_are_not_broken(dtype):
 def test_a_weight_alone_can_learn_something_else():
     report = LayerReport.of(nn.Sequential(nn.Conv2d(1, 2, 1), Positions()), torch.rand(2, 1, 6, 6), "R4", backward=True)
     assert report.worst("the input") == 0 and report.broken == [1, 2, 3] and report.first_broken[0] == "1.positions"
+    small = gradient_errors(Positions(1e-6), torch.rand(2, 1, 6, 6), "R4")  # beside that of the input
+    assert small["positions"][1] > 0.1
 
 
 class Positions(nn.Module):
-    def __init__(self):
+    def __init__(self, scale=1.0):
         super().__init__()
-        self.positions = nn.Parameter(torch.zeros(6, 6))
+        self.positions, self.scale = nn.Parameter(torch.zeros(6, 6)), scale
 
     def forward(self, x):
-        return x + self.positions
+        return x + self.scale * self.positions
 
 
 class Ramp(nn.Module):
     def forward(self, x):
         return x + torch.arange(6.0)
+
+
+def test_an_activation_whose_gradient_is_zero_but_for_rounding_is_not_broken():
+    """What is added to all pixels alike, and taken away with their mean."""
+
+    class Raised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.height = nn.Tanh()
+
+        def forward(self, x):
+            x = x + self.height(x.mean((-2, -1)))[..., None, None]
+            return x - x.mean((-2, -1), keepdim=True)
+
+    report = LayerReport.of(Raised(), torch.rand(2, 3, 6, 6), "R4", backward=True)
+    assert "height" in report.errors and report.broken == [], report
 
 
 def test_an_output_without_gradients_is_refused():
@@ -164,7 +182,7 @@ class Sum(nn.Module):
 
 def test_layers_that_return_named_tuples_are_judged_apart():
     network = nn.Sequential(nn.Conv2d(1, 2, 1), Named(), Sum()).double()
-    errors = gradient_errors(network, torch.rand(2, 1, 6, 6).double(), "R4", apart=True)
+    errors = gradient_errors(network, torch.rand(2, 1, 6, 6).double(), "R8", apart=True)  # of exact elements alone
     assert "1" in errors and max(max(of_one.values()) for of_one in errors.values()) < 1e-12
 
 

@@ -94,6 +94,9 @@ def test_gradients_of_the_last_layer():
 def test_all_orders_are_one_function():
     found = S.equivalent_networks(deep(), data()[0])
     assert found["twins"] == 24 and max(found["output"], found["norm"]) < EXACT and found["distance"] > 0.1
+    alike = S.constant_start(mlp())
+    alike[0].weight.data[0] += 1  # the others are one unit, and can change places
+    assert S.equivalent_networks(alike, data()[0])["distance"] == 0
     assert S.equivalent_networks(mlp(Sums), data()[0])["output"] > 1e-2  # planted
     with pytest.raises(ValueError, match="at most 7 hidden units, but has 8"):
         S.equivalent_networks(nn.Sequential(nn.Linear(3, 8), nn.Linear(8, 2)), data()[0])

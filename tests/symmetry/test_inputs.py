@@ -92,7 +92,8 @@ def test_of_what_answers_at_random_the_failure_says_so():
         assert "eval()" not in str(failure.value)
 
 
-def test_settings_of_tf32_are_read_inside_and_put_back():
+@pytest.mark.parametrize("precision", ["tf32", "ieee"])
+def test_settings_of_tf32_are_read_inside_and_put_back(precision):
     def network(x):
         with torch.backends.cudnn.flags(enabled=True):  # reads the older of torch's two settings
             return x.square()
@@ -100,9 +101,14 @@ def test_settings_of_tf32_are_read_inside_and_put_back():
     def settings():
         return [torch.backends.cudnn.rnn.fp32_precision, torch.backends.cudnn.conv.fp32_precision]
 
-    before = settings()
-    assert max(gsa.symmetry.equivariance_error(network, torch.rand(1, 1, 6, 6), "R4").values()) == 0
-    assert settings() == before
+    own = torch.backends.cudnn.conv.fp32_precision
+    try:
+        torch.backends.cudnn.conv.fp32_precision = precision
+        before = settings()
+        assert max(gsa.symmetry.equivariance_error(network, torch.rand(1, 1, 6, 6), "R4").values()) == 0
+        assert settings() == before
+    finally:
+        torch.backends.cudnn.conv.fp32_precision = own
 
 
 def test_tensors_made_inside_are_on_the_cpu_whatever_the_default_is():

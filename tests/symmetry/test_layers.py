@@ -132,6 +132,30 @@ def test_tokens_are_moved_as_tokens_and_what_knows_no_picture_is_left_out():
     assert LayerReport.of(vit, torch.rand(3, 3, 16, 16).double(), "Z2M").broken == []
 
 
+def test_tables_that_do_not_depend_on_the_input_are_neither_judged_nor_missed():
+    """Planted: a ramp and a list, which some layers make for themselves."""
+
+    class Table(nn.Module):
+        def __init__(self, *shape):
+            super().__init__()
+            self.table = torch.rand(shape).double()
+
+        def forward(self, x):
+            return self.table
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ramp, self.list, self.last = Table(1, 1, 6, 6), Table(7), nn.Tanh()
+
+        def forward(self, x):
+            self.ramp(x), self.list(x)
+            return self.last(x)
+
+    report = LayerReport.of(Network(), torch.rand(1, 1, 6, 6).double(), "R4")
+    assert list(report.errors) == ["last", "Network"] and report.first_broken is None and not report.unjudged
+
+
 def test_the_command_checks_anything_importable(capsys):
     assert cli.main(["check", "torchvision.models:resnet18", "--input", "3,32,32", "--group", "R4"]) == 1
     said = capsys.readouterr().out
@@ -224,6 +248,7 @@ def test_a_table_is_as_deep_and_as_wide_as_it_says():
     assert {"stages.0", "stages.1"} < set(LayerReport.of(in_lists, torch.rand(1, 1, 12, 12), "R4").shown(1))
     many = LayerReport.of(network, x, "R8M").table()
     assert "exact" in many and "sampled" in many and "315°" not in many
+    assert "nan ✗" in LayerReport(GroupAction("R8M"), {"0": {0: 0.0, 2: math.nan, 4: 0.0}}).table()  # is the worst
 
 
 def test_of_a_module_that_returns_a_tuple_the_first_tensor_counts():

@@ -52,6 +52,18 @@ def test_planted_an_encoding_that_is_not_invariant(symmetry, group, encoding, ne
     assert found["linear"] < 1e-14 and found["invariant"] > 1e-2 and found["equivariant"] > 1e-2
 
 
+def test_of_several_generators_the_worst_counts():
+    """Planted: a scale for every row, which shifts along rows leave."""
+    scales, (content, values) = torch.rand(SIDE, 1), torch.randn(2, 2, 2, 1, SIDE, SIDE)
+    along, across = statements.moves("translations", "Z2", SIDE)
+    every, one, other = (
+        statements.linear_map_errors(lambda _, v: scales * v, content, values, moves)
+        for moves in ([along, across], [along], [across])
+    )
+    for name in ("invariant", "equivariant"):
+        assert every[name] == other[name] > 0.1 and one[name] == 0
+
+
 @pytest.mark.parametrize("encoding, form, crop, message", [
     ("fourier", "regular", 0, "its crop the reach"),
     ("fourier", "summed", 1, 'must be of form="regular"'),

@@ -114,6 +114,16 @@ def test_a_rank_that_would_tell_nothing_is_refused():
         S.parameter_rank(network, torch.randn(40, 2, dtype=torch.float32))
 
 
+def test_a_loss_that_rises_all_the_way_to_the_other_network_is_no_barrier():
+    one, other = (S.constant_start(mlp(), value) for value in (0.0, 1.0))
+    assert S.barrier(one, other, lambda network: network[0].weight.sum()) == 0
+
+
+def test_a_rank_does_not_depend_on_the_units_of_the_inputs():
+    network, x = nn.Sequential(nn.Linear(2, 3, bias=False)), torch.randn(4, 2)
+    assert S.parameter_rank(network, x)["rank"] == S.parameter_rank(network, 1e-12 * x)["rank"] == 6
+
+
 def test_a_loss_that_is_no_number_between_two_networks_is_told():
     losses = iter([0.1, float("nan"), 0.2])
     assert math.isnan(S.barrier(mlp(), mlp(), lambda network: torch.tensor(next(losses)), places=3))

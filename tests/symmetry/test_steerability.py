@@ -72,6 +72,12 @@ def test_features_drift_with_depth_at_45_degrees_and_not_at_90():
     sampled = drift("R8", 45)
     assert 1e-3 < sampled["lifting"] < sampled["stages.0.0"] < sampled["stages.1.0"] < 0.7
     assert max(drift("R8", 90).values()) < 1e-12
+
+
+def test_angles_may_be_negative_and_more_than_a_turn():
+    layer, picture = torch.nn.Conv2d(1, 2, 3), torch.rand(1, 1, 8, 8)
+    told = [statements.drift_by_depth(layer, picture, "R8", degrees) for degrees in (-45, 315, 675)]
+    assert told[0] == told[1] == told[2] != statements.drift_by_depth(layer, picture, "R8", 45)
     assert not any(name.startswith("stages") for name in drift("R4", 45))  # features of four poses do not turn by 45°
     assert max(drift("R4", 90, "R4").values()) < 1e-12
     with pytest.raises(ValueError, match="R8 turns by multiples of 45°, but got 30°"):

@@ -33,6 +33,8 @@ def test_errors_are_the_formula():
     expected = math.sqrt(2) * 3 / (x + spot).norm().item()
     assert errors[0] == 0
     assert all(abs(errors[g] - expected) < 1e-12 for g in (1, 2, 3))
+    eighth = (spot - gsa.group("R8").act(spot, 1)).norm() / (x + spot).norm()  # which is not turned, and loses nothing
+    assert equivariance_error(lambda x: x + spot, x, "R8")[1] == pytest.approx(eighth.item())
 
 
 def test_the_output_says_what_the_action_means():
@@ -46,7 +48,7 @@ def test_the_output_says_what_the_action_means():
     assert max(equivariance_error(lambda x: x.amax(2), feature, R4).values()) == 0
 
 
-@pytest.mark.parametrize("shape", [(2,), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
+@pytest.mark.parametrize("shape", [(2,), (1, 2, 3), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
 def test_other_outputs_are_refused(shape):
     with pytest.raises(ValueError, match=r"must return what R4 can move: \[B, K\], an image"):
         equivariance_error(lambda x: torch.rand(shape), torch.rand(1, 1, 4, 4), R4)

@@ -44,6 +44,13 @@ def test_planted_collisions():
     assert statements.closest_encodings(encoding, WINDOW) == 0
 
 
+def test_distances_are_relative_to_the_typical_length():
+    encoding = made("fourier", "R4")
+    vectors = statements.encoding_vectors(encoding, WINDOW).flatten(0, 1)
+    expected = torch.pdist(vectors).min() / vectors.norm(dim=1).square().mean().sqrt()
+    assert statements.closest_encodings(encoding, WINDOW) == pytest.approx(expected.item())
+
+
 def test_what_gives_elements_no_vectors_is_refused():
     for kind in ("absolute", "rotary"):
         with pytest.raises(ValueError, match=f"is not absolute or rotary, but got {kind}"):

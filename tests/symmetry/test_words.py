@@ -92,6 +92,9 @@ def test_rows_of_the_text():
 def test_waves_see_distances_and_decay():
     found = S.sinusoidal_similarity(64, 64)
     assert found["distances"] < EXACT and found["far"] < 0.6 < found["near"] < 1
+    waves = 10000 ** (-torch.arange(32) / 32)
+    for name, distances in (("near", torch.arange(1, 17)), ("far", torch.arange(48, 64))):
+        assert found[name] == pytest.approx((distances[:, None] * waves).cos().mean().item(), rel=1e-4)
 
 
 def test_the_decay_is_in_the_attention_matrix_only_where_maps_keep_it():
