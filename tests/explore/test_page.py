@@ -112,7 +112,7 @@ def test_a_network_that_is_made_otherwise_is_refused():
     saved, plain = read("digits_gsa"), read("digits_gsa_z2")
     with pytest.raises(ValueError, match="multiple of 4"):
         explore.turning(saved, plain, steps=6)
-    with pytest.raises(ValueError, match="the same pictures, but got digits of 12 pixels and rotmnist of 28"):
+    with pytest.raises(ValueError, match="but got digits of 12 pixels and 10 classes, and rotmnist of 28 and 10"):
         explore.turning(saved, read("rotmnist_gsa"), steps=4)
     with pytest.raises(ValueError, match="the same pictures"):
         explore.turning(saved, of_other_classes(plain), steps=4)
