@@ -1,6 +1,7 @@
 """A folder of pictures becomes lines and a table; a picture that cannot be read costs no other."""
 
 import csv
+import errno
 import os
 import stat
 import subprocess
@@ -212,6 +213,16 @@ def test_a_table_is_written_though_nobody_reads_the_lines(tmp_path, folder):
     process.stdout.close()
     assert process.wait() in (0, 1)
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_table_is_written_though_no_line_can_be(tmp_path, folder, capfd, monkeypatch, number):
+    """Planted: without a table."""
+    monkeypatch.setattr("builtins.print", lambda *_, **__: (_ for _ in ()).throw(OSError(number, "no room")))
+    monkeypatch.setattr(_predict, "stop_telling", lambda: None)
+    assert cli.main(["predict", str(folder), "--csv", str(tmp_path / "out.csv")]) == 1
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 6
+    assert cli.main(["predict", str(folder)]) == 2
 
 
 @pytest.mark.parametrize("words, place, code", [

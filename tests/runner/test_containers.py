@@ -1,11 +1,13 @@
 """Where a run is the first process of a container, or of another user, or has less than the machine."""
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
+from torch._utils import ExceptionWrapper
 
 from gsa import _handled
 from gsa.data import BadBatch
@@ -82,6 +84,33 @@ def test_what_lacks_outside_of_the_program_is_told_in_a_line():
     assert not is_of_the_surroundings(RuntimeError("shapes do not fit"))
     kinds = OSError, MemoryError, ModuleNotFoundError, BadBatch, NotFinite, RankFailed
     assert all(is_of_the_surroundings(kind("planted")) for kind in kinds)
+
+
+def test_a_log_that_is_gone_is_not_named(tmp_path):
+    """Planted: one that is there."""
+    handlers = [logging.FileHandler(tmp_path / name / "train.log", delay=True) for name in ("gone", "there")]
+    (tmp_path / "there").mkdir()
+    for handler in handlers:
+        logging.getLogger().addHandler(handler)
+    told = written_down(OSError(2, "No such file"))
+    for handler in handlers:
+        logging.getLogger().removeHandler(handler)
+    said, *logs = told.splitlines()
+    assert said == "[Errno 2] No such file" and f"the log has the rest: {tmp_path / 'there' / 'train.log'}" in logs
+    assert str(tmp_path / "gone") not in told
+
+
+@pytest.mark.parametrize("raised, told", [
+    (MemoryError(), "MemoryError"), (ValueError("a\nb: c"), "a\nb: c"), (ValueError("a\n  b\n"), "a\n  b"),
+])  # fmt: skip
+def test_of_an_error_in_a_worker_its_own_words_are_told(raised, told):
+    try:
+        raise raised
+    except Exception:
+        wrapped = ExceptionWrapper(where="in DataLoader worker process 0")
+    with pytest.raises(type(raised)) as error:
+        wrapped.reraise()
+    assert written_down(error.value).partition("\nthe log has the rest")[0] == told
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gsa
-from gsa.runner import build, train
+from gsa.runner import ConfigError, build, train
 from gsa.saved import first_not_finite, read_checkpoint
 from gsa.training import FiniteSteps, NotFinite
 from gsa.training._muon import leaves_steps_out
@@ -199,6 +199,22 @@ def test_a_full_disk_at_the_end_loses_nothing(small, place):
 def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(small, tmp_path):
     (tmp_path / "run").write_text("a file where the folder should be")
     with pytest.raises(ValueError, match="output_dir must be a folder that can be written, but"):
+        train(small())
+
+
+@pytest.mark.parametrize("defaults, said", [
+    (torch.inference_mode, "gradients True, but got False"), (torch.no_grad, "gradients True, but got False"),
+    (lambda: torch.device("meta"), "the default device cpu, but got meta"),
+])  # fmt: skip
+def test_other_defaults_of_torch_are_refused_before_anything_is_made(small, tmp_path, defaults, said):
+    config = small()
+    with defaults(), pytest.raises(ConfigError, match=f"a run needs torch as it comes, with {said}"):
+        train(config)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_default_dtype_is_refused(small, float64):
+    with pytest.raises(ConfigError, match=r"with the default dtype torch.float32, but got torch.float64"):
         train(small())
 
 
