@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 __all__ = ["leave_signals_to_the_run", "read_once", "sheltered"]
 
-_TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP)
 
 
 class _Deaf:
@@ -46,7 +46,7 @@ _DEAF = {"fork": _Fork, "spawn": _Spawn}
 
 
 def leave_signals_to_the_run(worker: int, then: Callable[[int], object] | None = None) -> None:
-    """Have a worker go on when all processes of a job are told to end, as terminals do by Ctrl-C, SLURM and torchrun.
+    """Have a worker go on when all processes of a job are told to end, as by terminals, SLURM and torchrun.
 
     The run that it reads for wants to finish its step and to save; it ends its workers itself, by a SIGTERM of its own.
 

@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa._handled import end_as_init
-from gsa._streams import open_streams, outlive_readers
+from gsa._streams import note, open_streams, outlive_readers
 from gsa.files import one_line, printable_lines
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
@@ -213,7 +213,7 @@ def _main(config: DictConfig) -> float | None:
         if stopped.checkpoint:
             goes_on = f"; the same command goes on{way_on(stopped.checkpoint, config, stopped.code - 128)}"
         if is_first_rank():
-            print(f"{stopped}{goes_on}", file=sys.stderr)
+            note(f"{stopped}{goes_on}")
             if multiprocessing.parent_process() is None:  # not a job of a sweep that another process leads
                 queue_again_if_told(stopped.code - 128, config.ckpt_path)
         if "SUBMITIT_EXECUTOR" in os.environ:  # which tells the leader of a sweep of exceptions alone

@@ -46,15 +46,17 @@ class Stopped(SystemExit):
 
 
 class SaveOnSignal(Callback):
-    """On Ctrl-C, SIGTERM or SIGUSR1, saves after the training step at hand and stops; anywhere else, stops at once.
+    """On Ctrl-C, SIGTERM, SIGUSR1, or SIGHUP of a terminal that is closed, saves after the training step at hand and
+    stops; anywhere else, stops at once.
 
         with listener.listening():
             Trainer(callbacks=[listener]).fit(module, data)
 
     Before training, a run has nothing to lose; after it, in its test or report, all of it is on disk. A second signal
     stops at once, too. SIGUSR2 is heard where somebody has a handler for it, as submitit has, which tells a job so when
-    its time is up or others come first: it is called once the run is saved. Where a job is told as a whole, a process
-    hears it twice, from outside and from that which leads it, or from another of the run that was told before it.
+    its time is up or others come first: it is called once the run is saved. SIGHUP that is ignored, as by nohup, stays
+    so, and a second one, which terminals send, hastens nothing. Where a job is told as a whole, a process hears it
+    twice, from outside and from that which leads it, or from another of the run that was told before it.
 
     Args:
         dirpath: folder of last.ckpt.
@@ -89,6 +91,8 @@ class SaveOnSignal(Callback):
         self._is_passed_on = False
         self._queues = handler if callable(handler := signal.getsignal(signal.SIGUSR2)) else None
         ours = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, *([signal.SIGUSR2] if self._queues else [])]
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+            ours.append(signal.SIGHUP)
         with handled(ours, self._receive):
             self._listens = True
             try:
@@ -101,7 +105,8 @@ class SaveOnSignal(Callback):
         is_first = self.received is None
         if is_first:
             self.received, self._since = number, now
-        is_echo = not is_first and (self._is_passed_on or _has_leader()) and now - self._since <= _ONCE
+        is_passed_on = (self._is_passed_on or _has_leader()) and now - self._since <= _ONCE
+        is_echo = not is_first and (is_passed_on or number == signal.SIGHUP)
         if self.received == signal.SIGUSR1 and number == signal.SIGTERM and not self._ends:
             self._ends = is_echo = True  # of SLURM, when the run that saved first has its job queued again
         if not (is_echo or (is_first and self.waits)):

@@ -27,11 +27,19 @@ ROOT = Path(gsa.__file__).parent.parent
 HALVES = ("trainer.accumulate_grad_batches=2",)
 
 
+@pytest.fixture(autouse=True)
+def _hangs_up():
+    """Nobody ignores it, as nohup does."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 # When it is told (part, epoch, batch), the steps it then saves after, other options, and by which signal.
 @pytest.mark.parametrize("part, epoch, index, steps, extra, number", [
     pytest.param("training", 1, 1, 6, (), signal.SIGINT, marks=pytest.mark.slow),
     ("training", 1, 1, 6, ("data.num_workers=2",), signal.SIGTERM),
-    ("training", 1, 0, 3, HALVES, signal.SIGTERM),  # with the second half of the step
+    ("training", 1, 0, 3, HALVES, signal.SIGHUP),  # with the second half of the step
     ("training", 1, 1, 5, ("trainer.overfit_batches=3",), signal.SIGTERM),  # the same three in every epoch
     ("training", 0, 3, 4, (), signal.SIGTERM),  # the last batch: after the validation
     pytest.param(  # a single batch an epoch
@@ -100,6 +108,22 @@ def test_a_run_calls_saved_what_it_has_saved_or_went_on_from(small, tmp_path):
     with listener.listening(), pytest.raises(Stopped, match=r"saved in .*last.ckpt"):
         last.write_bytes(last.read_bytes())
         signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_terminal_that_closes_is_heard_unless_it_is_ignored(tmp_path):
+    """It says so twice; planted: a second signal that is another."""
+    listener = SaveOnSignal(str(tmp_path))
+    with listener.listening(), pytest.raises(Stopped) as stopped:
+        listener.waits = True
+        for number in (signal.SIGHUP, signal.SIGHUP):
+            signal.raise_signal(number)
+        assert listener.received == signal.SIGHUP
+        signal.raise_signal(signal.SIGTERM)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with listener.listening():
+        signal.raise_signal(signal.SIGHUP)
+        assert listener.received is None
 
 
 def test_who_waits_for_sigusr2_hears_it_once_the_run_is_saved(tmp_path):
