@@ -16,6 +16,7 @@ def network(encoding="fourier", neighbourhood=None, group="R4"):
     return gsa.create_model("digits_r4_sa", group=group, **keywords).double()
 
 
+@pytest.mark.slow  # so does the statement, with a smaller network
 def test_random_labels_of_orbits_are_learned():
     pictures, labels, ours = torch.rand(16, 1, 6, 6), torch.randint(4, (16,)), network()
     assert statements.fit_labels(ours, pictures, labels, steps=0) < 0.6
@@ -23,6 +24,7 @@ def test_random_labels_of_orbits_are_learned():
     assert statements.orbit_gap(ours, pictures, "R4") < 1e-10
 
 
+@pytest.mark.slow  # as above
 def test_what_is_far_apart_is_told_by_global_attention_and_not_by_windows():
     """Two dots at least five pixels apart, which no pixel sees both of through 3×3 windows twice."""
     pictures = torch.zeros(4, 1, 13, 13)
