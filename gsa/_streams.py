@@ -2,7 +2,6 @@
 
 import os
 import sys
-from contextlib import suppress
 from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
@@ -14,9 +13,12 @@ def open_streams() -> None:
 
     Names of files and classes are of any alphabet.
     """
-    for name in ("stdout", "stderr"):
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # a file would get their numbers, and what libraries print
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # as long as the process
+            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115  # as long as the process
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -42,9 +44,11 @@ def stop_telling() -> None:
 
 
 def note(text: str) -> None:
-    """On the standard error, if that takes anything."""
-    with suppress(OSError):
+    """On the standard error, as long as that takes anything."""
+    try:
         print(text, file=sys.stderr)
+    except OSError:
+        _to_nobody(sys.stderr.fileno())
 
 
 class _Outliving(FileIO):

@@ -39,13 +39,24 @@ def test_a_command_whose_streams_are_closed_ends_as_it_would():
         assert said('import sys; from gsa.cli import main; sys.exit(main(["--version"]))', closed) == (0, [])
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
-def test_a_refusal_that_nobody_hears_is_one(monkeypatch):
-    with open("/dev/full", "w", buffering=1) as full, monkeypatch.context() as patch:
-        patch.setattr(sys, "stderr", full)
-        assert cli.main(["check", "nonesuch"]) == 2
-        patch.undo()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # for what is left in it
+def test_what_nobody_hears_changes_no_exit_code():
+    refused = 'import sys; from gsa.cli import main; sys.exit(main(["explore", "--save", "/nowhere/page"]))'
+    for shell in ("", "2>/dev/full"):
+        assert said(refused, shell)[0] == 2
+    assert said('from gsa._streams import note; note("planted"); print(1)', "2>&1 >/dev/null | true")[0] == 0
+
+
+def test_a_file_gets_no_number_of_a_closed_stream(tmp_path):
+    """Where libraries would print into it; planted: without."""
+    code = f"""
+import os
+from gsa._streams import open_streams
+open_streams()
+with open("{tmp_path}/a", "w"): os.write(2, b"of a library")
+"""
+    assert said(code, "<&- >&- 2>&-")[0] == 0 and (tmp_path / "a").read_text() == ""
+    said(code.replace("\nopen_streams()", "").replace("os.write(2", "os.write(0"), "<&- >&- 2>&-")
+    assert (tmp_path / "a").read_text() == "of a library"
 
 
 def test_a_deleted_folder_is_named_before_libraries_blame_themselves(tmp_path, monkeypatch, capsys):

@@ -104,7 +104,7 @@ def _end_at_once(*_: object) -> None:
 
 def _path(text: str) -> Path:
     """Of an option such as --to=~/folder, too, of which the shell leaves ~ as it is."""
-    return Path(text).expanduser()
+    return Path(os.path.expanduser(text))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -218,7 +218,11 @@ def _add_explore(explore: argparse.ArgumentParser) -> None:
     )
     explore.add_argument("--port", type=int, default=0, help="that the page is served at (default: one that is free)")
     explore.add_argument("--host", default="127.0.0.1", help="address of this machine that it is served at")
-    explore.add_argument("--open", action="store_true", help="open it in the browser, too")
+    explore.add_argument(
+        "--open",
+        action="store_true",
+        help="open it in the browser, too, on whose command line its address can be listed by other users",
+    )
     explore.add_argument("--no-browser", action="store_true", help=argparse.SUPPRESS)  # as it is without --open
     explore.add_argument(
         "--model", action="append", default=[], metavar="NETWORK",

@@ -138,8 +138,11 @@ def _told(what: str, report: LayerReport, claimed: Action | None, broken: list[i
     lines = [f"{what} ({claimed.name if claimed else 'no symmetry claimed'}): {change}"]
     errors = report.errors[whole]
     for g in sorted({*errors, *broken}):  # a margin may leave nothing of the whole, but something of a layer
-        note = "not claimed" if claimed is None and g else "exact" if g in measured.exact else "sampled"
+        if g in broken:
+            note = "BROKEN" if not errors.get(g, math.inf) <= report.tolerance else "BROKEN by a layer"
+        else:
+            note = "not claimed" if claimed is None and g else "exact" if g in measured.exact else "sampled"
         error = f"{errors[g]:.1e}" if g in errors else "–      "
-        lines.append(f"    {measured.elements[g]:20s} {error}  {'BROKEN' if g in broken else note}")
+        lines.append(f"    {measured.elements[g]:20s} {error}  {note}")
     lines += ["", report.table(depth)]
     return "\n".join(lines)

@@ -54,7 +54,7 @@ def _serve(options: Namespace) -> int:
         key = secrets.token_urlsafe(16)
         answers = application(networks, host, lambda: _reports(known), options.host, key)
         if not ipaddress.ip_address(host).is_loopback:
-            print(f"gsa: the page goes to {host} unencrypted: whoever reads it there can ask, too", file=sys.stderr)
+            print("gsa: what is sent is not encrypted: who can read it on its way sees the key, too", file=sys.stderr)
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}/?key={key}"
         print(f"open {address} in a browser; Ctrl-C ends it", flush=True)
         if options.open:

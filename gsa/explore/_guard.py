@@ -46,6 +46,7 @@ class Guard(BaseHTTPMiddleware):
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.headers["Cross-Origin-Resource-Policy"] = "same-origin"
         answer.headers["Cache-Control"] = "no-store"
+        answer.headers["Referrer-Policy"] = "no-referrer"
         return answer
 
     def _is_own(self, host: str) -> bool:

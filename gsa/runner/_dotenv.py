@@ -15,7 +15,7 @@ _AWAY = ("WANDB_BASE_URL",)  # where wandb sends its key
 
 
 def take_dotenv(file: Path) -> None:
-    """Set the variables of gsa, wandb, threads and devices that stand in a file .env and are not set yet.
+    """Set the variables of gsa, wandb, threads and devices that stand in a file .env and are not set yet, or empty.
 
     Others, which may have Python run what it names (PYTHONPATH), are passed over, with a line on the standard error:
     the file is that of whatever folder the command is given in.
@@ -24,8 +24,8 @@ def take_dotenv(file: Path) -> None:
         return
     found = dotenv_values(file)
     taken = {name for name in found if name.startswith(_TAKEN) and name not in _AWAY}
-    for name in taken - os.environ.keys():
-        os.environ[name] = found[name] or ""
+    for name in taken:
+        os.environ[name] = os.environ.get(name) or found[name] or ""
     if left := sorted(found.keys() - taken - os.environ.keys()):
         print(
             f"passed over in .env: {printable(', '.join(left))} (GSA_… and WANDB_… are taken from it, but for "

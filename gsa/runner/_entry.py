@@ -92,7 +92,7 @@ def main() -> None:
     except ConfigError as error:
         _refuse(str(error))
     except Failed as failed:
-        print(f"the run has failed: {failed}", file=sys.stderr)
+        note(f"the run has failed: {failed}")
         raise SystemExit(1) from None
     except ValueError as error:
         if _comes_from("hydra", error):
@@ -197,6 +197,7 @@ def _main(config: DictConfig) -> float | None:
     from gsa.runner._run import train
     from gsa.training import Stopped
 
+    outlive_readers()  # in a process of its own, too, as joblib has it
     try:
         metrics, _ = train(config, _built.pop(str(config.output_dir), None))
     except Busy as error:
@@ -257,5 +258,5 @@ def _output_dir() -> str:
 
 
 def _refuse(message: str) -> None:
-    print(f"configuration refused: {printable_lines(message)}", file=sys.stderr)
+    note(f"configuration refused: {printable_lines(message)}")
     raise SystemExit(2)

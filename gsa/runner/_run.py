@@ -69,13 +69,13 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
         RankFailed: one of several processes has failed.
         Stopped: by a signal; what had been trained is saved.
     """
-    _refuse_other_defaults()
     folder = Path(config.output_dir)
     know_rank(config)
     with held(folder) if is_first_rank() else nullcontext():
         if (report := finished_report(config)) is not None:
             print(f"finished already: {folder}")
             return chosen_metrics(report), {"report": report, "folder": folder}
+        _refuse_other_defaults()
         with quiet(), _closing_wandb():
             return _train(run or build(config))
 
@@ -166,13 +166,15 @@ def _set_up(data: Any) -> None:
 
 def _refuse_other_defaults() -> None:
     """Of torch, in a notebook say, with which networks and data would not meet."""
-    for what, given, expected in (
-        ("gradients", torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), True),
-        ("the default device", str(torch.get_default_device()), "cpu"),
-        ("the default dtype", torch.get_default_dtype(), torch.float32),
+    computes_gradients = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+    device, dtype = torch.get_default_device(), torch.get_default_dtype()
+    for is_so, expected, given in (
+        (computes_gradients, "gradients", "none"),
+        (device.type == "cpu", "the default device cpu", device),
+        (dtype == torch.float32, "the default dtype torch.float32", dtype),
     ):
-        if given != expected:
-            raise ConfigError(f"a run needs torch as it comes, with {what} {expected}, but got {given}")
+        if not is_so:
+            raise ConfigError(f"a run needs torch as it comes, with {expected}, but got {given}")
 
 
 def _goes_on(run: Run) -> bool:

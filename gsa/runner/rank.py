@@ -11,6 +11,7 @@ from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing.errors import record
 
+from gsa._streams import open_streams, outlive_readers
 from gsa.runner._config_file import read_config
 from gsa.runner._run import take_part
 from gsa.training import Stopped
@@ -39,6 +40,8 @@ def _follow(parent: int) -> None:
 
 def run() -> None:
     """`main`, with the arguments of the command."""
+    open_streams()
+    outlive_readers()
     try:
         main(sys.argv[1], int(sys.argv[2]))
     except Exception:  # which the process that started this one tells in a line

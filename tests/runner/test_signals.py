@@ -214,6 +214,7 @@ import multiprocessing, os, pathlib, signal, sys, threading, time
 from gsa.runner._folder import held
 from gsa.runner._sweep_signals import let_jobs_save
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 folder, told = pathlib.Path(sys.argv[1]), signal.Signals(int(sys.argv[2]))
 
 def job(name, begun):
@@ -251,7 +252,7 @@ except SystemExit as stopped:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_a_sweep_waits_until_the_jobs_in_other_processes_have_saved(tmp_path, number):
     """And ends them then, before they begin others."""
     command = [sys.executable, "-c", SWEEP, str(tmp_path), str(int(number))]

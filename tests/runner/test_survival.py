@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(small,
 
 
 @pytest.mark.parametrize("defaults, said", [
-    (torch.inference_mode, "gradients True, but got False"), (torch.no_grad, "gradients True, but got False"),
+    (torch.inference_mode, "gradients, but got none"), (torch.no_grad, "gradients, but got none"),
     (lambda: torch.device("meta"), "the default device cpu, but got meta"),
 ])  # fmt: skip
 def test_other_defaults_of_torch_are_refused_before_anything_is_made(small, tmp_path, defaults, said):
