@@ -13,7 +13,7 @@ ENDLESS = """
 import sys
 from gsa._streams import open_streams, outlive_readers
 open_streams(); outlive_readers()
-for number in range(10_000): print(number, "ä")
+for number in range(50_000): print(number, "ä")  # more than a pipe holds
 print("came to its end", file=sys.stderr)
 """
 
