@@ -42,7 +42,12 @@ from gsa.training import (
     check_recordable,
     schedule,
 )
-from gsa.training.adapter import forget_requeueing, fuses, synchronise_batch_norm_on_gpus_only
+from gsa.training.adapter import (
+    forget_requeueing,
+    fuses,
+    leave_out_idle_hooks,
+    synchronise_batch_norm_on_gpus_only,
+)
 
 __all__ = ["Run", "build", "check", "make_loggers"]
 
@@ -185,6 +190,7 @@ def _make_all(config: DictConfig) -> Run:
         enable_progress_bar=any(isinstance(c, ProgressBar) for c in callbacks),
         plugins=[SafeCheckpointIO(), *environments(config.trainer.get("strategy") is not None)],
     )
+    leave_out_idle_hooks(trainer)
     forget_requeueing(trainer)
     synchronise_batch_norm_on_gpus_only(trainer)
     profiler = trainer.profiler

@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from gsa.training._finite_steps import FiniteSteps
 from gsa.training._fused import can_be_fused
 from gsa.training._muon import Muon
-from gsa.training.adapter import accumulated, fuses, is_alone, looks_for_anomalies, scales_gradients
+from gsa.training.adapter import accumulated, fuses, is_alone, is_idle, looks_for_anomalies, scales_gradients
 
 __all__ = ["check_recordable"]
 
@@ -54,4 +54,4 @@ def check_recordable(
 
 def _acts(owner: object, kind: type) -> bool:
     """Whether it has hooks of its own, set on it or on its class, that replays would pass over."""
-    return any(getattr(getattr(owner, hook), "__func__", None) is not getattr(kind, hook) for hook in _WITHIN)
+    return not all(is_idle(owner, hook, kind) for hook in _WITHIN)
