@@ -41,6 +41,8 @@ class PosedAttention(nn.Module):
         bias: whether there is b.
         border: what lies beyond the picture: "hidden" keys that take no part, or "zeros", pixels of zero that do; see
             `AttentionOptions`.
+        channel_groups: as many groups of channels keep to themselves, as in a grouped convolution: W_e is zero between
+            them.
 
     Shapes:
         [B, C, H, W] → [B, C′, ⌈(H − 2·crop) / stride⌉, ⌈(W − 2·crop) / stride⌉]
@@ -62,6 +64,7 @@ class PosedAttention(nn.Module):
         crop: int = 0,
         bias: bool = True,
         border: str = "hidden",
+        channel_groups: int = 1,
     ) -> None:
         super().__init__()
         check_border(border)
@@ -69,21 +72,26 @@ class PosedAttention(nn.Module):
         self.neighbourhood = Neighbourhood(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
+        check_positive(channel_groups=channel_groups)
+        if in_channels % channel_groups or out_channels % channel_groups:
+            raise ValueError(
+                f"channel_groups must divide in_channels={in_channels} and out_channels={out_channels}, "
+                f"but got {channel_groups}"
+            )
         check_pixels(crop=crop)
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
         self.padding = zeros_beyond(border, neighbourhood, crop)
-        self.in_channels, self.out_channels = in_channels, out_channels
+        self.in_channels, self.out_channels, self.channel_groups = in_channels, out_channels, channel_groups
         self.encoding = QuadraticEncoding(
             self.group, in_channels, heads, self.neighbourhood, lifting=True, start_sharpness=_SHARPNESS
         )
-        self.weight = nn.Parameter(torch.empty(out_channels, heads, in_channels))
+        self.weight = nn.Parameter(torch.empty(out_channels, heads, in_channels // channel_groups))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the maps anew; heads are put back by the encoding's own."""
-        heads, in_channels = self.weight.shape[1:]
-        nn.init.normal_(self.weight, std=math.sqrt(2 / (heads * in_channels)))
+        nn.init.normal_(self.weight, std=math.sqrt(2 / self.weight[0].numel()))
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
@@ -95,7 +103,7 @@ class PosedAttention(nn.Module):
 
         Raises:
             ValueError: an unknown border; sides that are even or differ, padding that differs, is more than half of the
-                filter or not of zeros, channels in groups, weights that are made of others (parametrised, pruned),
+                filter or not of zeros, weights that are made of others (parametrised, pruned),
                 hooks, a class of somebody's own.
         """
         if type(convolution) is not nn.Conv2d or not _is_plain(convolution) or convolution.padding_mode != "zeros":
@@ -110,7 +118,6 @@ class PosedAttention(nn.Module):
         for rule, kept in (
             ("odd sides", side % 2),
             ("at most (side − 1)/2 pixels of padding", padding <= reach),
-            ("one group of channels", convolution.groups == 1),
         ):
             if not kept:
                 raise ValueError(f"attention replaces convolutions with {rule}, but got {convolution}")
@@ -122,7 +129,8 @@ class PosedAttention(nn.Module):
             )
         channels = convolution.in_channels, convolution.out_channels
         has_bias = convolution.bias is not None
-        made = cls(group, *channels, 2 * reach + 1, side**2, stride, reach - padding, has_bias, border)
+        crop = reach - padding
+        made = cls(group, *channels, 2 * reach + 1, side**2, stride, crop, has_bias, border, convolution.groups)
         made.to(convolution.weight.device, convolution.weight.dtype)
         cells = Neighbourhood(side).pixels(side, side, like=torch.empty(0, device="cpu"))
         made.encoding.start_at(dilation * cells.flatten(0, 1))
@@ -154,6 +162,7 @@ class PosedAttention(nn.Module):
             padding=self.padding,
             crop=self.crop,
             stride=self.stride,
+            channel_groups=self.channel_groups,
         )
         return lifted.amax(2)
 
@@ -162,7 +171,7 @@ class PosedAttention(nn.Module):
         return (
             f"{self.group.name}, {self.in_channels} → {self.out_channels}, {self.encoding.num_heads} heads, "
             f"{side}×{side}, stride={self.stride}, crop={self.crop}, bias={self.bias is not None}, "
-            f"border={self.border}"
+            f"border={self.border}" + (f", channel_groups={self.channel_groups}" if self.channel_groups > 1 else "")
         )
 
 

@@ -10,15 +10,22 @@ __all__ = ["convolved"]
 
 
 def convolved(
-    features: Tensor, scores: Tensor, maps: Tensor, bias: Tensor | None, padding: int, crop: int, stride: int
+    features: Tensor,
+    scores: Tensor,
+    maps: Tensor,
+    bias: Tensor | None,
+    padding: int,
+    crop: int,
+    stride: int,
+    channel_groups: int = 1,
 ) -> Tensor:
     """The sum over heads as one kernel, Σ_e W_e softmax(score_e); every row and column of the border has its own.
 
     Args:
         features: x, [B, C, M, H, W].
         scores: [heads, P, M, U, V], −∞ outside the window.
-        maps: W_e = W_o^e W_v^e, [heads, C′, C].
-        bias, padding, crop, stride: as in `gsa.ops.attend_by_position`.
+        maps: W_e = W_o^e W_v^e, [heads, C′, C/channel_groups].
+        bias, padding, crop, stride, channel_groups: as in `gsa.ops.attend_by_position`.
 
     Returns:
         [B, C′, P, H′, W′]
@@ -31,7 +38,13 @@ def convolved(
     )
     result = [
         _joined([
-            F.conv2d(features[..., y, x].flatten(1, 2), _kernel(scores[..., u, v], maps), biases, (down, right))
+            F.conv2d(
+                features[..., y, x].flatten(1, 2),
+                _kernel(scores[..., u, v], maps),
+                biases,
+                (down, right),
+                groups=channel_groups,
+            )
             for x, v, right in columns
         ], dim=-1)
         for y, u, down in rows

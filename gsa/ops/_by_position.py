@@ -24,6 +24,7 @@ def attend_by_position(
     padding: int = 0,
     crop: int = 0,
     stride: int = 1,
+    channel_groups: int = 1,
 ) -> Tensor:
     """Heads whose scores know only relative position and pose, with their values and the map that joins them.
 
@@ -39,11 +40,12 @@ def attend_by_position(
         scores: [heads, P, M, U, V]; P output poses, U and V odd.
         window: bool [U, V], the relative positions that take part, the centre among them.
         value: W_v, [heads, d, C]; None is the identity, with d = C.
-        out: W_o, [C′, heads, d].
+        out: W_o, [C′, heads, d]; of channels in groups, [C′, heads, C/channel_groups].
         bias: b, [C′].
         padding: pixels of zeros at every border of the picture, which are keys as well, but are not asked.
         crop: pixels left out at every border of the result.
         stride: every so many-th pixel of what is left is asked.
+        channel_groups: as many groups of channels keep to themselves, as in a grouped convolution; with value None.
 
     Returns:
         [B, C′, P, ⌈(H − 2·crop)/stride⌉, ⌈(W − 2·crop)/stride⌉]
@@ -51,13 +53,13 @@ def attend_by_position(
     Raises:
         ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
-    _check(features, scores, window, value, out, bias, padding, crop, stride)
+    _check(features, scores, window, value, out, bias, padding, crop, stride, channel_groups)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    if _prefers_matrices(features, scores, value, out, crop, stride):
+    if channel_groups == 1 and _prefers_matrices(features, scores, value, out, crop, stride):
         return multiplied(features, scores, value, out, bias, padding, crop, stride)
     maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
-    return convolved(features, scores, maps, bias, padding, crop, stride)
+    return convolved(features, scores, maps, bias, padding, crop, stride, channel_groups)
 
 
 def _check(
@@ -70,6 +72,7 @@ def _check(
     padding: int,
     crop: int,
     stride: int,
+    channel_groups: int,
 ) -> None:
     heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
     if features.ndim != 5 or features.shape[2] != key_poses:
@@ -81,7 +84,13 @@ def _check(
     if window.dtype != torch.bool:
         raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
     channels = features.shape[1]
-    inner = channels if value is None else value.shape[1]
+    if channel_groups < 1 or any(count % channel_groups for count in (channels, out.shape[0])):
+        raise ValueError(
+            f"channel_groups must divide {channels} channels and {out.shape[0]} of the result, but got {channel_groups}"
+        )
+    if value is not None and channel_groups > 1:
+        raise ValueError(f"value must be None where channels are in groups, but got the shape {list(value.shape)}")
+    inner = channels // channel_groups if value is None else value.shape[1]
     if value is not None and tuple(value.shape) != (heads, inner, channels):
         raise ValueError(f"value must be [{heads}, d, {channels}] here, but got the shape {list(value.shape)}")
     if out.ndim != 3 or tuple(out.shape[1:]) != (heads, inner):

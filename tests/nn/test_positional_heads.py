@@ -89,7 +89,7 @@ def test_a_border_of_zeros_is_that_of_a_padded_picture(
     hidden.load_state_dict(made.state_dict())
     x = picture(form, group, 6, 5)
     assert made.padding == padding and not made._is_wide
-    torch.testing.assert_close(made(x), hidden(F.pad(x, (padding,) * 4)), rtol=0, atol=0)
+    torch.testing.assert_close(made(x), hidden(F.pad(x, (padding,) * 4)), rtol=0, atol=1e-13)
     torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
     assert made.attention(x).shape[3:] == made(x).shape[3:] + (neighbourhood,) * 2
     assert_equivariant(made, picture(form, group, 6, 6), gsa.group(group))
@@ -125,6 +125,27 @@ def test_matrices_are_the_convolution(monkeypatch, device, has_values, padding, 
         y = gsa.ops.attend_by_position(**tensors, window=window, padding=padding, crop=crop, stride=stride)
         leaves = [tensor for tensor in tensors.values() if tensor is not None]
         found.append([y, *torch.autograd.grad((y * torch.arange(y.numel(), device=device).view_as(y)).sum(), leaves)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("padding, crop, stride", [(0, 0, 1), (2, 0, 3), (1, 2, 2)])
+@pytest.mark.parametrize("device", DEVICES)
+def test_groups_of_channels_are_maps_that_are_zero_between_them(device, padding, crop, stride):
+    options = {"requires_grad": True, "device": device}
+    features, scores = torch.randn(2, 4, 2, 6, 7, **options), torch.randn(3, 4, 2, 3, 5, **options)
+    maps, bias = torch.randn(6, 3, 2, **options), torch.randn(6, **options)
+    zeros = torch.zeros(3, 3, 2, device=device)
+    whole = torch.cat((torch.cat((maps[:3], zeros), 2), torch.cat((zeros, maps[3:]), 2)))  # [6, 3, 4]
+    window = torch.ones(3, 5, dtype=torch.bool, device=device)
+    found = []
+    for out, channel_groups in ((whole, 1), (maps, 2)):
+        y = gsa.ops.attend_by_position(
+            features, scores, window, None, out, bias,
+            padding=padding, crop=crop, stride=stride, channel_groups=channel_groups,
+        )  # fmt: skip
+        weighted = (y * torch.arange(y.numel(), device=device).view_as(y)).sum()
+        found.append([y, *torch.autograd.grad(weighted, (features, scores, maps, bias), retain_graph=True)])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
@@ -197,6 +218,9 @@ def test_a_padded_convolution_is_wrong_at_the_border():
         ({"crop": -1}, "cropping -1 pixels"),
         ({"padding": -1}, "padding must not be negative, but got -1"),
         ({"window": (3, 3), "centre": False}, "window must hold its middle entry"),
+        ({"channel_groups": 2}, "channel_groups must divide 3 channels and 5 of the result, but got 2"),
+        ({"channel_groups": 0}, "channel_groups must divide .*, but got 0"),
+        ({"channel_groups": 3, "out": (6, 2, 1), "bias": (6,)}, "value must be None where channels are in groups"),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(change, message):
@@ -204,11 +228,12 @@ def test_tensors_that_do_not_fit_are_refused(change, message):
         "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
     }  # fmt: skip
 
-    def attended(centre=True, dtype=torch.bool, padding=0, crop=0, stride=1, **shapes):
+    def attended(centre=True, dtype=torch.bool, padding=0, crop=0, stride=1, channel_groups=1, **shapes):
         tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
         tensors["window"][1, 1] = centre
         tensors["window"] = tensors["window"].to(dtype)
-        return gsa.ops.attend_by_position(**tensors, padding=padding, crop=crop, stride=stride)
+        options = {"padding": padding, "crop": crop, "stride": stride, "channel_groups": channel_groups}
+        return gsa.ops.attend_by_position(**tensors, **options)
 
     assert attended().shape == (2, 5, 4, 5, 6)
     with pytest.raises(ValueError, match=message):
