@@ -1,8 +1,9 @@
 """A torchvision network before and after its convolutions are replaced by attention: accuracy and equivariance.
 
     python benchmarks/imported_layer.py
+    python benchmarks/imported_layer.py --network mobilenet_v2      # most of whose filters have one channel each
 
-ResNet-18 on scikit-learn's digits, each turned at random, in frames of 17×17. Both networks get the same training; the
+ResNet-18, or another, on scikit-learn's digits, each turned at random, in frames of 17×17. Both networks get the same training; the
 weights that are best on validation are tested once.
 """
 
@@ -19,7 +20,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from table import spread
 from torch import nn
 from torch.optim import AdamW
-from torchvision.models import resnet18
+from torchvision.models import mobilenet_v2, resnet18
 
 import gsa
 from gsa.data import DigitsDataModule
@@ -29,16 +30,20 @@ from gsa.training import Classifier, warmup_cosine
 SIZE = 17  # → 9 → 5 → 3 → 2: strides of 2 on odd sides lose no symmetry
 
 
-def before() -> nn.Module:
-    """ResNet-18 as torchvision has it, but for a first convolution for small grey pictures."""
-    network = resnet18(num_classes=10)
-    network.conv1 = nn.Conv2d(1, 64, kernel_size=3, padding=1, bias=False)
+def before(name: str) -> nn.Module:
+    """A network as torchvision has it, but for a first convolution for small grey pictures."""
+    if name == "resnet18":
+        network = resnet18(num_classes=10)
+        network.conv1 = nn.Conv2d(1, 64, kernel_size=3, padding=1, bias=False)
+        return network
+    network = mobilenet_v2(num_classes=10)
+    network.features[0][0] = nn.Conv2d(1, 32, kernel_size=3, padding=1, bias=False)
     return network
 
 
-def after(border: str) -> nn.Module:
+def after(name: str, border: str) -> nn.Module:
     """The same with attention that turns with its input."""
-    return gsa.nn.replace_convolutions(before(), "R4", border)
+    return gsa.nn.replace_convolutions(before(name), "R4", border)
 
 
 def measure(make: Callable[[], nn.Module], seed: int, epochs: int, rate: float) -> dict[str, float]:
@@ -68,8 +73,11 @@ def main(options: argparse.Namespace) -> None:
         "| network | parameters | validation, % | test, % | logits change under a quarter turn | seconds |",
         "|---|---|---|---|---|---|",
     ]
-    replaced = partial(after, options.border)
-    for name, make in (("torchvision's resnet18", before), ("its 3×3 convolutions replaced", replaced)):
+    both = {
+        f"torchvision's {options.network}": partial(before, options.network),
+        "its 3×3 convolutions replaced": partial(after, options.network, options.border),
+    }
+    for name, make in both.items():
         runs = [measure(make, seed, options.epochs, options.rate) for seed in range(options.seeds)]
         cells = [name, f"{runs[0]['parameters']:,}", *(spread([run[part] for run in runs]) for part in ("val", "test"))]
         cells += [f"{max(run['error'] for run in runs):.1e}", f"{sum(run['seconds'] for run in runs) / len(runs):.0f}"]
@@ -79,8 +87,9 @@ def main(options: argparse.Namespace) -> None:
         "",
         f"Mean ± standard deviation over {options.seeds} seeds; {options.epochs} epochs, rate {options.rate}.",
     ]
-    name = "imported_layer" if options.border == "zeros" else f"imported_layer_{options.border}"
-    save(name, " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
+    name = ["imported_layer"]
+    name += [kind for kind in (options.network, options.border) if kind not in ("resnet18", "zeros")]
+    save("_".join(name), " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
 
 
 if __name__ == "__main__":
@@ -89,5 +98,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--rate", type=float, default=0.004)
+    parser.add_argument("--network", choices=("resnet18", "mobilenet_v2"), default="resnet18")
     parser.add_argument("--border", choices=("zeros", "hidden"), default="zeros", help="of attention")
     main(parser.parse_args())

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gsa._checks import check_choice, is_count
 
-__all__ = ["Neighbourhood"]
+__all__ = ["EvenNeighbourhood", "Neighbourhood"]
 
 _WINDOWS = ("square", "disk")
 
@@ -69,6 +69,22 @@ class Neighbourhood:
             return torch.ones(sides, dtype=torch.bool, device=device)
         y, x = (2 * torch.arange(side, device=device) - (side - 1) for side in sides)  # in halves of a pixel: integers
         return x.square() + y[:, None].square() <= (self.size - 1) ** 2
+
+
+class EvenNeighbourhood(Neighbourhood):
+    """An n×n window of even side, whose centre lies between pixels: it is asked for at their corners.
+
+    Raises:
+        ValueError: odd or non-positive size, a window that is no square.
+    """
+
+    def __post_init__(self) -> None:
+        size = self.size
+        if size is None or not (is_count(size) and size > 0 and size % 2 == 0) or self.window != "square":
+            raise ValueError(
+                "an even neighbourhood is a square of an even number of pixels (2, 4, …), "
+                f"but got {size!r} and {self.window!r}"
+            )
 
 
 def _centred_grid(rows: int, columns: int, like: Tensor) -> Tensor:

@@ -194,7 +194,7 @@ def _pose_vectors(group: Group) -> Tensor:
 def _cells(neighbourhood: Neighbourhood, count: int) -> Tensor:
     """At most `count` cells of the window, the nearest to its centre first: [·, 2]."""
     side = neighbourhood.size or 2 * math.isqrt(count) + 1
-    window = Neighbourhood(side, neighbourhood.window)
+    window = neighbourhood if neighbourhood.size else Neighbourhood(side, neighbourhood.window)
     like = torch.empty(0, dtype=torch.float64, device="cpu")  # whatever device the layer is made on
     cells = window.pixels(side, side, like)[window.mask(side, side, like.device)].tolist()
     return torch.tensor(sorted(cells, key=lambda cell: (math.hypot(*cell), math.atan2(*cell)))[:count], device="cpu")

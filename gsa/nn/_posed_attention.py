@@ -12,7 +12,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
 from gsa._checks import check_floating, check_pixels, check_positive
-from gsa.encodings import Neighbourhood, QuadraticEncoding
+from gsa.encodings import EvenNeighbourhood, Neighbourhood, QuadraticEncoding
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
 
@@ -34,10 +34,12 @@ class PosedAttention(nn.Module):
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
-        neighbourhood: odd side n of the window in pixels.
+        neighbourhood: side n of the window in pixels. The centre of an even one lies between pixels: it is asked for
+            at their corners, H + 1 and W + 1 in the place of H and W below, where all of it is in the picture or its
+            zeros.
         heads: number of heads; n² when None, one for each pixel of the window.
-        stride: every so many-th pixel is kept; exact where it divides side − 2·crop − 1.
-        crop: pixels left out at every border.
+        stride: every so many-th pixel is kept; exact where it divides side − 2·crop − 1 (side − 2·crop at corners).
+        crop: pixels left out at every border; n/2 of corners beyond which keys are hidden.
         bias: whether there is b.
         border: what lies beyond the picture: "hidden" keys that take no part, or "zeros", pixels of zero that do; see
             `AttentionOptions`.
@@ -69,7 +71,7 @@ class PosedAttention(nn.Module):
         super().__init__()
         check_border(border)
         check_positive(neighbourhood=neighbourhood)
-        self.neighbourhood = Neighbourhood(neighbourhood)
+        self.neighbourhood = _window(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
         check_positive(channel_groups=channel_groups)
@@ -79,6 +81,11 @@ class PosedAttention(nn.Module):
                 f"but got {channel_groups}"
             )
         check_pixels(crop=crop)
+        if neighbourhood % 2 == 0 and border == "hidden" and crop < neighbourhood // 2:
+            raise ValueError(
+                f"at corners of pixels all of a {neighbourhood}×{neighbourhood} window must be in the picture, or "
+                f"there be zeros: expected crop={neighbourhood // 2} or more, or border='zeros', but got crop={crop}"
+            )
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
         self.padding = zeros_beyond(border, neighbourhood, crop)
         self.in_channels, self.out_channels, self.channel_groups = in_channels, out_channels, channel_groups
@@ -102,8 +109,8 @@ class PosedAttention(nn.Module):
         With `border="zeros"` what lies beyond the picture is what the convolution is padded with.
 
         Raises:
-            ValueError: an unknown border; sides that are even or differ, padding that differs, is more than half of the
-                filter or not of zeros, weights that are made of others (parametrised, pruned),
+            ValueError: an unknown border; sides that differ, padding that differs, is more than half of the filter, is
+                not of zeros or, of even sides, is hidden; weights that are made of others (parametrised, pruned),
                 hooks, a class of somebody's own.
         """
         if type(convolution) is not nn.Conv2d or not _is_plain(convolution) or convolution.padding_mode != "zeros":
@@ -114,25 +121,25 @@ class PosedAttention(nn.Module):
         side, dilation, padding, stride = (
             _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride")
         )
-        reach = dilation * (side - 1) // 2
+        extent = dilation * (side - 1) + 1
+        crop = extent // 2 - padding
         for rule, kept in (
-            ("odd sides", side % 2),
-            ("at most (side − 1)/2 pixels of padding", padding <= reach),
+            ("as much padding on all sides", convolution.padding != "same" or extent % 2),
+            (f"at most {extent // 2} pixels of padding", crop >= 0),
         ):
             if not kept:
                 raise ValueError(f"attention replaces convolutions with {rule}, but got {convolution}")
-        if (2 * reach + 1) ** 2 > _MUCH * side**2:
+        if extent**2 > _MUCH * side**2:
             warnings.warn(
-                f"heads move, so that attention in the place of {convolution} looks at all {2 * reach + 1}×"
-                f"{2 * reach + 1} pixels: {(2 * reach + 1) ** 2 // side**2} times the products",
+                f"heads move, so that attention in the place of {convolution} looks at all {extent}×{extent} pixels: "
+                f"{extent**2 // side**2} times the products",
                 stacklevel=2,
             )
         channels = convolution.in_channels, convolution.out_channels
         has_bias = convolution.bias is not None
-        crop = reach - padding
-        made = cls(group, *channels, 2 * reach + 1, side**2, stride, crop, has_bias, border, convolution.groups)
+        made = cls(group, *channels, extent, side**2, stride, crop, has_bias, border, convolution.groups)
         made.to(convolution.weight.device, convolution.weight.dtype)
-        cells = Neighbourhood(side).pixels(side, side, like=torch.empty(0, device="cpu"))
+        cells = _window(side).pixels(side, side, like=torch.empty(0, device="cpu"))
         made.encoding.start_at(dilation * cells.flatten(0, 1))
         with torch.no_grad():
             made.weight.copy_(convolution.weight.flatten(2).transpose(1, 2))
@@ -236,6 +243,10 @@ def replace_convolutions(
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, of_convolution[module])
     return model
+
+
+def _window(side: int) -> Neighbourhood:
+    return Neighbourhood(side) if side % 2 else EvenNeighbourhood(side)
 
 
 def _looks_around(module: nn.Module) -> bool:

@@ -56,8 +56,11 @@ def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, 
     """Pixels of a line in groups that see the same part of a window: what they see of the line, of the window, and the
     stride from one to the next; 1 of a single pixel, for which a stride of 2 in bfloat16 gives wrong numbers in
     oneDNN on processors with AMX (torch 2.15). A length may be a symbol, of which no number is made, at stride 1 and
-    where the border is not seen."""
+    where the border is not seen. Windows of even sides stand between pixels, where all of them is seen."""
     reach = side // 2
+    if side % 2 == 0:
+        step, end = (stride, length - crop) if stride == 1 or length - 2 * crop >= stride else (1, crop)
+        return [(slice(crop - reach, end + reach), slice(None), step)]
     first = crop + max(-(-(reach - crop) // stride), 0) * stride  # that sees all of the window before it
     stop = length - max(reach, crop)  # what stands from here on does not see all that comes after it
     before = [pixel for pixel in range(crop, reach, stride) if pixel < length - crop]

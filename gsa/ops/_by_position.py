@@ -37,7 +37,9 @@ def attend_by_position(
 
     Args:
         features: x, [B, C, M, H, W]; M key poses.
-        scores: [heads, P, M, U, V]; P output poses, U and V odd.
+        scores: [heads, P, M, U, V]; P output poses. U and V are odd, or both even: such windows are asked for at the
+            corners of pixels, with H + 1 and W + 1 in the place of H and W below, where all of them is in the picture
+            or its padding.
         window: bool [U, V], the relative positions that take part, the centre among them.
         value: W_v, [heads, d, C]; None is the identity, with d = C.
         out: W_o, [C′, heads, d]; of channels in groups, [C′, heads, C/channel_groups].
@@ -51,12 +53,15 @@ def attend_by_position(
         [B, C′, P, ⌈(H − 2·crop)/stride⌉, ⌈(W − 2·crop)/stride⌉]
 
     Raises:
-        ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
+        ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing, or asks windows of
+            even sides that reach beyond.
     """
     _check(features, scores, window, value, out, bias, padding, crop, stride, channel_groups)
-    check_centre(window)
+    is_odd = window.shape[0] % 2 == 1
+    if is_odd:
+        check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    if channel_groups == 1 and _prefers_matrices(features, scores, value, out, crop, stride):
+    if is_odd and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crop, stride):
         return multiplied(features, scores, value, out, bias, padding, crop, stride)
     maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
     return convolved(features, scores, maps, bias, padding, crop, stride, channel_groups)
@@ -77,9 +82,10 @@ def _check(
     heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
     if features.ndim != 5 or features.shape[2] != key_poses:
         raise ValueError(f"features must be [B, C, {key_poses}, H, W] here, but got the shape {list(features.shape)}")
-    if tuple(window.shape) != sides or any(side % 2 == 0 for side in sides):
+    if tuple(window.shape) != sides or sides[0] % 2 != sides[1] % 2:
         raise ValueError(
-            f"scores and window must end in the same odd sides, but got {list(sides)} and {list(window.shape)}"
+            "scores and window must end in the same sides, both odd or both even, but got "
+            f"{list(sides)} and {list(window.shape)}"
         )
     if window.dtype != torch.bool:
         raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
@@ -98,10 +104,16 @@ def _check(
     if bias is not None and tuple(bias.shape) != (out.shape[0],):
         raise ValueError(f"bias must be [{out.shape[0]}] here, as out is, but got the shape {list(bias.shape)}")
     height, width = features.shape[-2:]
-    if crop < 0 or min(height, width) <= 2 * crop:
+    is_even = sides[0] % 2 == 0
+    if crop < 0 or min(height, width) + is_even <= 2 * crop:
         raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")
     if padding < 0:
         raise ValueError(f"padding must not be negative, but got {padding}")
+    if is_even and 2 * (crop + padding) < max(sides):
+        raise ValueError(
+            f"windows of even sides, here {list(sides)}, are asked for where all of them is in the picture or its "
+            f"padding: crop + padding must be at least {max(sides) // 2}, but is {crop + padding}"
+        )
     if stride < 1:
         raise ValueError(f"stride must be positive, but got {stride}")
 

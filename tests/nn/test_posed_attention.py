@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 import gsa
+from gsa.encodings import EvenNeighbourhood
 from gsa.nn import PosedAttention, replace_convolutions
 from gsa.symmetry import assert_equivariant, equivariance_error
 
@@ -33,6 +34,7 @@ def test_it_turns_with_the_picture(group, border):
     {"kernel_size": 7, "padding": 3, "stride": 2, "bias": False},
     {"kernel_size": 3, "padding": 1, "groups": 2},
     {"kernel_size": 5, "padding": 2, "stride": 2, "groups": 4},
+    {"kernel_size": 2, "dilation": 2},
 ])  # fmt: skip
 def test_sharp_heads_are_the_convolution(options):
     """At the border, too, where pixels of zero lie around the picture; with hidden keys in the interior."""
@@ -49,6 +51,31 @@ def test_sharp_heads_are_the_convolution(options):
         torch.testing.assert_close(layer(x)[where], theirs[where])
     if convolution.padding != (0, 0):
         assert (layer(x) - theirs).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("options", [
+    {"kernel_size": 2, "stride": 2},
+    {"kernel_size": 4, "stride": 4, "bias": False},
+    {"kernel_size": 4, "stride": 2, "padding": 1, "groups": 2},
+    {"kernel_size": 2},
+    {"kernel_size": 2, "padding": 1},
+    {"kernel_size": 4, "dilation": 3, "padding": 2},
+    {"kernel_size": 16, "stride": 16},
+])  # fmt: skip
+def test_sharp_heads_of_even_sides_are_the_convolution_and_turn(options):
+    convolution = nn.Conv2d(4, 8, **options)
+    x = torch.randn(2, 4, 16, 16)
+    layer = PosedAttention.of_convolution(convolution, "Z2")
+    with torch.no_grad():
+        layer.encoding.raw_sharpness.fill_(100.0)
+    torch.testing.assert_close(layer(x), convolution(x))
+    turned = PosedAttention.of_convolution(convolution, "R4M")
+    nn.init.normal_(turned.encoding.offset)
+    assert_equivariant(turned, x, gsa.group("R4M"))
+    if "padding" not in options:
+        hidden = PosedAttention.of_convolution(convolution, "R4M", "hidden")
+        hidden.load_state_dict(turned.state_dict())
+        torch.testing.assert_close(hidden(x), turned(x))
 
 
 def test_the_identity_is_one_of_the_poses():
@@ -88,10 +115,10 @@ def test_a_network_of_torchvision_becomes_invariant(make):
 
 
 def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
-    model = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, (3, 1)), nn.Conv2d(4, 4, 2))
+    model = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, (3, 1)), nn.Conv2d(4, 4, 3, padding=2))
     before = list(model)
     with pytest.raises(
-        ValueError, match=r"cannot be replaced; skip=… leaves some as they are, .*:\n1: .*\n2: .*odd sides"
+        ValueError, match=r"cannot be replaced; skip=… leaves some as they are, .*:\n1: .*\n2: .* 1 pixels of padding"
     ):
         replace_convolutions(model, "R4")
     assert list(model) == before
@@ -106,12 +133,29 @@ def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
 
 
 @pytest.mark.parametrize("other, rule", [
-    (nn.Conv2d(2, 2, 4), "with odd sides, but"),
-    (nn.Conv2d(2, 2, 3, padding=2), "with at most .* pixels of padding, but"),
+    (nn.Conv2d(2, 2, 4, padding="same"), "with as much padding on all sides, but"),
+    (nn.Conv2d(2, 2, 3, padding=2), "with at most 1 pixels of padding, but"),
+    (nn.Conv2d(2, 2, 4, padding=3), "with at most 2 pixels of padding, but"),
 ])  # fmt: skip
 def test_refusals_name_the_rule_that_is_broken(other, rule):
     with pytest.raises(ValueError, match=f"0: attention replaces convolutions {rule} got Conv2d"):
         replace_convolutions(nn.Sequential(other), "R4")
+
+
+def test_windows_between_pixels_are_not_asked_for_where_they_reach_beyond():
+    with pytest.raises(ValueError, match="all of a 4×4 window must be in the picture, .* expected crop=2 or more"):
+        PosedAttention("R4", 2, 3, 4, crop=1)
+    with pytest.raises(ValueError, match=r"0: at corners of pixels all of a 2×2 window"):
+        replace_convolutions(nn.Sequential(nn.Conv2d(2, 2, 2, padding=1)), "R4", border="hidden")
+    assert PosedAttention("R4", 2, 3, 4, crop=2)(torch.rand(1, 2, 5, 6)).shape == (1, 3, 2, 3)
+    with pytest.raises(ValueError, match="leaves nothing of a 3×6 map"):
+        PosedAttention("R4", 2, 3, 4, crop=2)(torch.rand(1, 2, 3, 6))
+    x, scores, window = torch.rand(1, 2, 1, 5, 6), torch.rand(3, 4, 1, 2, 2), torch.ones(2, 2, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"windows of even sides, here \[2, 2\], .* must be at least 1, but is 0"):
+        gsa.ops.attend_by_position(x, scores, window, None, torch.rand(4, 3, 2))
+    for size, window in ((3, "square"), (0, "square"), (2, "disk")):
+        with pytest.raises(ValueError, match="is a square of an even number of pixels"):
+            EvenNeighbourhood(size, window)
 
 
 def test_wide_dilation_warns_of_what_it_costs():
