@@ -3,8 +3,8 @@
     python benchmarks/imported_layer.py
     python benchmarks/imported_layer.py --network mobilenet_v2      # most of whose filters have one channel each
 
-ResNet-18, or another, on scikit-learn's digits, each turned at random, in frames of 17×17. Both networks get the same training; the
-weights that are best on validation are tested once.
+ResNet-18, or another, on scikit-learn's digits, each turned at random, in frames of 17×17. Both networks get the same
+training; the weights that are best on validation are tested once.
 """
 
 import argparse
