@@ -8,8 +8,8 @@ layer = gsa.nn.GroupSelfAttention(group, in_channels=16, out_channels=16)
 features = layer(lifting(images))                      # [B, 16, 4, H, W]
 print(gsa.symmetry.assert_equivariant(lifting, images, group))
 
-What stands in `__all__` is imported when it is asked for, so that commands answer without PyTorch; and so are data,
-runner, saved, training and viz, of which some need Lightning or Matplotlib.
+The names in `__all__` are imported when first used, so that commands answer without PyTorch; and so are data,
+runner, saved, training and viz, some of which need Lightning or Matplotlib.
 """
 
 from importlib import import_module

@@ -126,19 +126,19 @@ def _parser() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=purpose, description=purpose)
 
     command("list", "Every network, its group and its number of parameters.")
-    predict = command("predict", "The likeliest classes of pictures, a line each; framed as in training.")
+    predict = command("predict", "The likeliest classes of pictures, one line each; scaled and cropped as in training.")
     check = command(
         "check",
-        "The equivariance error of a network and its layers under turns, shifts or permutations, or of gradients.",
+        "The equivariance error of a network and its layers, or their gradients, under turns, shifts or permutations.",
     )
     statements = command(
-        "statements", "What the literature says of symmetry, each statement measured on a small network."
+        "statements", "What the literature says about symmetry, each statement measured on a small network."
     )
-    explore = command("explore", "A page on which symmetry can be seen and played with; opens in any browser.")
-    export = command("export", "Weights as safetensors and the configuration beside them.")
-    dashboard = command("dashboard", "A workspace for our runs on wandb, for people with an account.")
+    explore = command("explore", "An interactive page about symmetry; opens in any browser.")
+    export = command("export", "Write the weights as safetensors, with the configuration beside them.")
+    dashboard = command("dashboard", "Make a workspace for gsa runs on wandb; needs an account there.")
 
-    trained = "folder of a run, checkpoint, export, or a network that comes trained"
+    trained = "folder of a run, checkpoint, export, or name of a network that comes with trained weights"
     _add_predict(predict, trained)
     check.add_argument(
         "network", nargs="?", metavar="NETWORK",
@@ -146,26 +146,26 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     check.add_argument(
         "--group",
-        help="the symmetry it is held to, such as R8M (default: that of a network of ours; others are measured)",
+        help="the group it must respect, such as R8M (default: that of a network of ours; others are only measured)",
     )
     check.add_argument(
         "--shift", action="append", metavar="DOWN,RIGHT",
-        help="a cyclic shift in pixels that it is held to instead, such as 16,0; may be said again (padding sees the "
-        "border: --margin)",
+        help="a cyclic shift in pixels that it must respect instead, such as 16,0; may be repeated (padding breaks it "
+        "at the border: see --margin)",
     )  # fmt: skip
     check.add_argument(
         "--permute", choices=("tokens", "tokens-first", "features"),
-        help="other orders that it is held to instead: of tokens [N, L, D], of tokens [L, N, D], or of features",
+        help="permutations that it must respect instead: of tokens [N, L, D], of tokens [L, N, D], or of features",
     )  # fmt: skip
-    check.add_argument("--margin", type=int, default=0, help="pixels at the border that shifts are not judged by")
-    check.add_argument("--backward", action="store_true", help="the gradients, of weights too, not the outputs")
-    check.add_argument("--input", metavar="C,H,W", help="of random pictures (default: its own), or L,D of tokens")
+    check.add_argument("--margin", type=int, default=0, help="pixels at the border that --shift ignores")
+    check.add_argument("--backward", action="store_true", help="check gradients, of weights too, not outputs")
+    check.add_argument("--input", metavar="C,H,W", help="size of random pictures (default: its own), or L,D of tokens")
     check.add_argument(
-        "--depth", type=int, default=1, help="of the layers shown, 1 for the network's own (default), 0 for none"
+        "--depth", type=int, default=1, help="depth of the layers shown: 1 for the network's own (default), 0 for none"
     )
-    check.add_argument("--picture", type=_path, metavar="FILE", help="the layers as bars, too: a .png, .svg or .pdf")
-    check.add_argument("--json", action="store_true", help="all errors, for programs")
-    check.add_argument("--tolerance", type=float, default=1e-5, help="of exact elements (default 1e-5)")
+    check.add_argument("--picture", type=_path, metavar="FILE", help="draw layers as bars, too: a .png, .svg or .pdf")
+    check.add_argument("--json", action="store_true", help="print all errors as JSON, for programs")
+    check.add_argument("--tolerance", type=float, default=1e-5, help="largest error of exact elements (default 1e-5)")
     _add_statements(statements)
     _add_explore(explore)
     export.add_argument("--to", type=_path, required=True, metavar="FOLDER")
@@ -183,13 +183,13 @@ def _parser() -> argparse.ArgumentParser:
 def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
     predict.add_argument("pictures", nargs="+", type=_path, metavar="PICTURES", help="files, or folders of them")
     predict.add_argument("--top", type=int, default=3, help="classes shown (default 3)")
-    predict.add_argument("--csv", type=_path, metavar="FILE", help="every class's probability, a line a picture")
-    predict.add_argument("--poses", action="store_true", help="and what it says of each picture turned and mirrored")
-    predict.add_argument("--invert", action="store_true", help="show it the negatives: of dark digits on light paper")
+    predict.add_argument("--csv", type=_path, metavar="FILE", help="write the probabilities of all classes as a table")
+    predict.add_argument("--poses", action="store_true", help="also predict each picture turned and mirrored")
+    predict.add_argument("--invert", action="store_true", help="predict the negatives, for dark digits on light paper")
     predict.add_argument("--batch", type=int, default=32, help="pictures at a time (default 32)")
     predict.add_argument("--device", default="cpu", help="where the network runs: cpu (default), cuda, cuda:1, mps")
     predict.add_argument("--checkpoint", type=_path, help=f"{trained} (default rotmnist_gsa, which knows digits)")
-    predict.add_argument("--network", metavar="MODULE:ATTRIBUTE", help="what builds it, of a run of your own network")
+    predict.add_argument("--network", metavar="MODULE:ATTRIBUTE", help="what builds it, for a run of your own network")
 
 
 def _add_statements(statements: argparse.ArgumentParser) -> None:
@@ -197,36 +197,36 @@ def _add_statements(statements: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="WORD",
-        help="names, or words of names, sentences or sources (default: all statements)",
+        help="names of statements, or words from their names, sentences or sources (default: all)",
     )
     statements.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the random weights and data (default 0)"
+        "--seed", type=int, default=0, metavar="N", help="seed of the random weights and data (default 0)"
     )
     statements.add_argument(
-        "--list", action="store_true", help="names, sentences and sources alone; nothing is measured"
+        "--list", action="store_true", help="print only names, sentences and sources; nothing is measured"
     )
-    statements.add_argument("--json", action="store_true", help="all of it, for programs")
+    statements.add_argument("--json", action="store_true", help="print everything as JSON, for programs")
 
 
 def _add_explore(explore: argparse.ArgumentParser) -> None:
     explore.add_argument(
         "--checkpoint", type=_path, action="append", default=[],
-        help="to be chosen on the served page, first: what gsa predict takes; may be said again",
+        help="a network offered first on the served page: what gsa predict takes; may be repeated",
     )  # fmt: skip
     explore.add_argument(
         "--save", type=_path, metavar="PAGE", help="write the page as one HTML file that needs no server, and end"
     )
-    explore.add_argument("--port", type=int, default=0, help="that the page is served at (default: one that is free)")
-    explore.add_argument("--host", default="127.0.0.1", help="address of this machine that it is served at")
+    explore.add_argument("--port", type=int, default=0, help="where the page is served (default: a free port)")
+    explore.add_argument("--host", default="127.0.0.1", help="address of this machine to serve it at")
     explore.add_argument(
         "--open",
         action="store_true",
-        help="open it in the browser, too, on whose command line its address can be listed by other users",
+        help="also open it in the browser; other users can then see its address on the browser's command line",
     )
     explore.add_argument("--no-browser", action="store_true", help=argparse.SUPPRESS)  # as it is without --open
     explore.add_argument(
         "--model", action="append", default=[], metavar="NETWORK",
-        help="layer by layer on the page too: what gsa check takes; may be said again",
+        help="show this network layer by layer, too: what gsa check takes; may be repeated",
     )  # fmt: skip
-    explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for it, as of gsa check")
-    explore.add_argument("--group", help="whose elements it is measured under (default: its own, or R4)")
+    explore.add_argument("--input", metavar="C,H,W", help="size of the random pictures for --model, as in gsa check")
+    explore.add_argument("--group", help="group under which --model is measured (default: its own, or R4)")

@@ -17,9 +17,9 @@ _T = TypeVar("_T")
 class Features(nn.Module):
     """The features of a network on the way to its head.
 
-    It loads the weights of a whole network, too, with strict=False, as its head is not here.
+    It also loads the weights of a whole network, with strict=False, because the head is missing here.
 
-    All of the network runs, whichever are asked for, until `prune` takes away what leads to none of them, as
+    The whole network runs, whichever features are wanted, until `prune` takes away what leads to none of them, which
     `gsa.create_model` does; until then, `DistributedDataParallel` may need find_unused_parameters=True.
 
     Args:

@@ -18,7 +18,7 @@ def list_models(pattern: str | Sequence[str] = "*", pretrained: bool = False) ->
     """Names of networks, in the order of the paper's tables.
 
     Args:
-        pattern: that names must match, such as "rotmnist*", as those of files do; of several, one of them.
+        pattern: what names must match, with wildcards as for files, such as "rotmnist*"; of several, any one.
         pretrained: only those whose trained weights come with the package.
     """
     known = list_pretrained() if pretrained else PRESETS

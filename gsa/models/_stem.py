@@ -10,7 +10,7 @@ __all__ = ["StemOptions"]
 
 @dataclass(frozen=True)
 class StemOptions:
-    """Heads, window and crop of the lifting layer; 0 is as the other layers have it.
+    """Heads, window and crop of the lifting layer; 0 means as in the other layers.
 
     Args:
         stem_heads: number of heads.

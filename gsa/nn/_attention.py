@@ -25,7 +25,7 @@ class SelfAttention(nn.Module):
 
     Queries, keys and values are pointwise linear maps, split in heads of d channels; scores are scaled by 1/√d;
     keys outside the picture take no part, unless there are zeros (`border`); W_o joins the heads. Hooks on the
-    submodules that hold these maps may not be called, as their weights alone are used; what changes these has to be a
+    submodules that hold these maps may not be called, because only their weights are used; to change the weights, use a
     parametrization (`torch.nn.utils.parametrize`).
 
     The first heads may attend by position alone: their scores are what the encoding says of each head, and ignore

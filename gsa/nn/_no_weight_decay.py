@@ -8,14 +8,15 @@ __all__ = ["no_weight_decay"]
 def no_weight_decay(network: nn.Module) -> set[str]:
     """Names of the parameters that say where heads look: weight decay would pull the heads to the centre.
 
-    Networks of ours have it as a method, which timm's optimizers ask; for layers in a network of your own:
+    Our own networks have it as a method, which timm's optimizers call; for layers in a network of your own:
 
         still = gsa.nn.no_weight_decay(network)
         groups = [{"params": [p for name, p in network.named_parameters() if name not in still]},
                   {"params": [network.get_parameter(name) for name in still], "weight_decay": 0.0}]
 
     Args:
-        network: any module; those in it with `parameter_kind = "positions"`, as encodings have, are meant.
+        network: any module; the parameters of its submodules with `parameter_kind = "positions"`, such as
+            encodings, are meant.
     """
     return {
         f"{place}.{name}".lstrip(".")

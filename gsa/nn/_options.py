@@ -20,16 +20,16 @@ class AttentionOptions:
         positional_heads: how many of them attend by position alone; needs an encoding that places heads ("quadratic").
         head_dim: d, channels of a head; half of the layer's output channels when None.
         neighbourhood: odd side of the window in pixels; None attends globally.
-        window: "square", mapped to itself by quarter turns and mirrors, or "disk", but for its rim by every rotation.
+        window: "square", mapped to itself by quarter turns and mirrors, or "disk", by every rotation except at its rim.
         border: what lies beyond the picture: "hidden" keys that take no part, so that the softmax is over visible ones,
             or "zeros", features of zero that take part, as in a padded convolution. Positional heads are then one
             convolution everywhere, which is much faster where most windows reach beyond; not for global attention.
-        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`, a class like them, of which every layer
-            makes its own, or a module, which layers share; each says which forms it serves.
-        head_starts: "apart" puts heads that have places at different cells and poses, "centre" all at the centre, where
-            they have to find their positions by training.
-        bias: whether the maps to queries, keys and values, and from the heads, have biases. That of the keys is void
-            but with a rotary encoding (`gsa.symmetry.statements.attention_bias_errors`).
+        encoding: name of a positional encoding, one of `gsa.encodings.KINDS`; or a class like them, of which every
+            layer makes its own; or a module, which layers share. Each says which forms it serves.
+        head_starts: "apart" starts heads that have positions at different cells and poses, "centre" starts all of them
+            at the centre, from where they have to find their positions in training.
+        bias: whether the maps to queries, keys and values, and from the heads, have biases. That of the keys
+            has no effect, except with a rotary encoding (`gsa.symmetry.statements.attention_bias_errors`).
         attention_dropout: probability of dropping a weight, in training; those of positional heads, which are the same
             for all pictures, are kept.
         value_dropout: probability of dropping an entry of a value, in training; those of positional heads are kept.

@@ -20,7 +20,7 @@ class SpatialPool(nn.Module):
     N − k: even sides for 2×2 at stride 2, odd ones for 3×3 at stride 2. Other sides leave out a row on one end, and
     turned pictures would be pooled differently.
 
-    Pixels that have the maximum in common share its gradient, which so turns with the picture on an even background.
+    Pixels that tie for the maximum share its gradient, so that it turns with the picture even on a flat background.
 
     Args:
         kernel: side k of the window.

@@ -23,7 +23,7 @@ _MUCH = 16  # times the products of a convolution
 
 
 class PosedAttention(nn.Module):
-    """Attention by position in every pose of a group, of which the strongest is kept at every pixel.
+    """Attention by position in every pose of a group; at every pixel, the strongest answer of all poses is kept.
 
         y(i) = max_h Σ_e W_e Σ_j softmax_j( α_e (|Δ_e|² − |h⁻¹(j − i) − Δ_e|²) ) x(j) + b
 
@@ -185,25 +185,25 @@ class PosedAttention(nn.Module):
 def replace_convolutions(
     model: nn.Module, group: Group | str, border: str = "zeros", skip: Collection[str] = ()
 ) -> nn.Module:
-    """Put attention in every pose in the place of every convolution that looks at more than one pixel.
+    """Replace every convolution that looks at more than one pixel by attention in every pose.
 
-    The rest of an image network, pointwise maps, norms, activations, and pools over sides that they cover evenly,
-    commutes with turned pictures already (but for a norm that has a weight for every pixel). So the whole does, and a
-    network that ends with a mean over pixels becomes invariant. Heads start at the filters' pixels, with the filters'
+    The rest of an image network (pointwise maps, norms, activations, and pools over sides that they cover evenly)
+    commutes with turns already, except a norm that has a weight for every pixel. So the whole network does, and one
+    that ends with a mean over pixels becomes invariant. Heads start at the filters' pixels, with the filters'
     weights (`PosedAttention.of_convolution`).
 
     Args:
         model: changed in place.
         group: the point group H, or its name.
-        border: what lies beyond maps: "zeros", as of the convolutions, or "hidden" keys, which take longer.
-        skip: names of convolutions that stay as they are, as those along the channels of one pixel may.
+        border: what lies beyond maps: "zeros", as for the convolutions, or "hidden" keys, which are slower.
+        skip: names of convolutions to leave as they are, such as those along the channels of one pixel.
 
     Returns:
-        The model; a `PosedAttention` where the model is a convolution itself. A warning tells of one that has none.
+        The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning.
 
     Raises:
-        ValueError: convolutions that cannot be replaced, by name, or a name in `skip` that none has; nothing has been
-            changed then.
+        ValueError: convolutions that cannot be replaced, listed by name, or a name in `skip` that none has; the model
+            is unchanged then.
     """
     check_border(border)
     if isinstance(model, nn.Conv2d) and not _is_pointwise(model) and not skip:

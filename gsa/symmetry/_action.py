@@ -76,7 +76,7 @@ class GroupAction(Action):
 
     Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images, as are features of one pose,
     [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group; [B, N, C] are tokens on a grid of the input's
-    proportions, perhaps with one of a class before them, which stays.
+    proportions, perhaps behind a class token, which stays.
 
     Args:
         group: any group, or its name.

@@ -22,7 +22,7 @@ THE_INPUT = "the input"  # its key; no submodule can have a name with a space
 def gradient_errors(
     module: nn.Module, x: Tensor, group: Action | Group | str, apart: bool = False
 ) -> dict[str, dict[int, float]]:
-    """How far gradients are from moving with the input, and those of weights from staying as they are.
+    """How far gradients are from moving with the input, and how far those of weights are from staying the same.
 
         l = ⟨v, F(x)⟩,   l_g = ⟨L_g v, F(L_g x)⟩,   v random
         error(g) = ‖∂l_g/∂A_g − L_g ∂l/∂A‖ / ‖∂l/∂A‖,   A: the input, or the output of a submodule

@@ -40,8 +40,8 @@ def equivariance_error(
         x: what is moved: pictures [B, C, H, W], features [B, C, |H|, H, W]; of permutations, tokens [B, N, C].
         group: any group, or its name; it need not be the module's own, unless features with poses come out. Or another
             `Action`: `Shifts`, `TokenPermutations`, `FeaturePermutations`.
-        refuse_silent: whether a Φ that hardly depends on its input is refused, and an input that is not moved; else
-            errors are small.
+        refuse_silent: whether to refuse a Φ that hardly depends on its input, and an input that is not moved; if they
+            are not refused, their errors are small.
 
     Returns:
         {element index: relative error}. The output decides what L_g means, as the `Action` says: of groups, 2-D outputs

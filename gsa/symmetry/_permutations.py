@@ -53,8 +53,8 @@ class _Permutations(Action):
 class TokenPermutations(_Permutations):
     """Tokens in another order, PZ.
 
-    Of inputs [B, N, C], outputs [B, N, C′] are tokens, [B, 1 + N, C′] stand behind one of a class, which stays, and
-    [B, K] have to be invariant. A module that takes batches second, as `nn.TransformerEncoder` does by default, is
+    For inputs [B, N, C], outputs [B, N, C′] are tokens, [B, 1 + N, C′] are tokens behind a class token, which stays,
+    and [B, K] have to be invariant. A module that takes batches second, as `nn.TransformerEncoder` does by default, is
     given [N, B, C] and axis 0.
 
     Args:

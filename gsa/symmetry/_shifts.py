@@ -26,7 +26,7 @@ class Shifts(Action):
         (T_s f)(i) = f(i − s mod (H, W)),   and s/p on a map of H/p × W/p cells
 
     Outputs [B, K] have to be invariant; [B, …, h, w] and [B, h, w, C] are maps, [B, N, C] tokens on a grid, perhaps
-    with one of a class before them. A map is left out where the shift is no multiple of its stride p, or where H × W
+    behind a class token. A map is left out where the shift is no multiple of its stride p, or where H × W
     is not p times the map. Padding with zeros breaks cyclic shifts at the border; a margin leaves out the
     cells that are near the border in either of the two pictures, so it need be no more than the reach of a layer.
     Gradients of weights are sums over all cells, those of the border among them.
