@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+import timm
 import torch
 import torchvision
 from torch import nn
@@ -112,6 +113,28 @@ def test_a_network_of_torchvision_becomes_invariant(make):
     assert sum(p.numel() for p in model.parameters()) < 1.01 * count
     model.train()(pictures)
     assert_equivariant(model.eval(), pictures, gsa.group("R4"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, side", [
+    ("resnext50_32x4d", 33),
+    ("efficientnet_b0", 33),
+    ("regnet_y_400mf", 33),
+    ("convnext_tiny", 64),  # of patches: 64 → 16 → 8 → 4 → 2
+    ("timm/resnetv2_50", 33),
+    ("timm/res2net50_14w_8s", 33),
+    ("timm/rexnet_100", 33),
+    ("timm/convnextv2_atto", 64),
+])  # fmt: skip
+def test_networks_of_other_libraries_become_invariant(name, side):
+    library, _, own_name = name.rpartition("/")
+    model = timm.create_model(own_name) if library else torchvision.models.get_model(own_name)
+    for key, parameter in model.named_parameters():
+        if (parameter.ndim == 1 and key.endswith("weight")) or "scale" in key or "gamma" in key:
+            nn.init.ones_(parameter)  # branches that start at zero would hide what they do
+    pictures = torch.rand(4, 3, side, side)
+    replace_convolutions(model, "R4").train()(pictures)
+    assert_equivariant(model.eval(), pictures, gsa.group("R4"), tolerance=1e-12)
 
 
 def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
