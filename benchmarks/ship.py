@@ -48,7 +48,7 @@ def card(report: dict, overrides: list[str]) -> str:
         f"- **trained by**: `{command(report['model'], overrides)}`",
         f"- **seed** {report['seed']}, {report['epochs']} epochs ({place})",
         f"- **accuracy**: {100 * report['val_accuracy']:.2f} % validation, {100 * report['test_accuracy']:.2f} % test, "
-        "seen once",
+        "evaluated once",
         f"- **relative change of the logits** when pictures are turned, float32: {errors}",
         "- **licence**: MIT, as the package",
     ]

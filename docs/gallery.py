@@ -1,6 +1,6 @@
-"""Draw the gallery of the first screen anew:  python docs/gallery.py [name …];  two minutes for all on one core.
+"""Redraw the pictures at the top of the README:  python docs/gallery.py [name …];  two minutes for all on one core.
 
-One size and one style; colours that the colour-blind tell apart (Okabe & Ito).
+One size and one style; colours that colour-blind readers can tell apart (Okabe & Ito).
 """
 
 import copy
@@ -35,8 +35,8 @@ def turn() -> Figure:
         pictures = [group.act(picture, g) for g in range(4)]
         features = [network.lifting(network.pictures.normalise(x))[0, :, ::2] for x in pictures]  # quarter turns of R8
     spread = (features[0] - features[0].mean(1, keepdim=True)).flatten(1).norm(dim=1)
-    channel = int(spread.argmax())  # in which the poses differ most
-    level = features[0][channel].median()  # of the empty ground
+    channel = int(spread.argmax())  # the one in which the poses differ most
+    level = features[0][channel].median()  # of the empty background
     limit = (features[0][channel] - level).abs().max().item()
 
     figure = _square("A layer turns with its picture")
@@ -57,7 +57,7 @@ def turn() -> Figure:
 
 
 def angles() -> Figure:
-    """Accuracy on turned digits of networks that have seen upright ones only."""
+    """Accuracy on turned digits, for networks trained on upright ones only."""
     pictures = F.pad(torch.tensor(load_digits().images, dtype=torch.float32)[:, None] / 16, (2,) * 4)
     labels, turns = torch.tensor(load_digits().target), gsa.group("R24")
     mean, scale, around = pictures.mean(), pictures.std(), torch.linspace(0, 2 * torch.pi, turns.order + 1).tolist()
@@ -130,7 +130,7 @@ def _square(title: str) -> Figure:
 
 
 def _trained(name: str, pictures: Tensor, labels: Tensor, steps: int = 150) -> nn.Module:
-    """`digits_gsa` with another group, by 150 steps."""
+    """`digits_gsa` with another group, trained for 150 steps."""
     torch.manual_seed(0)
     network = gsa.create_model("digits_gsa", group=name)
     optimizer = torch.optim.AdamW(network.parameters())
