@@ -1,6 +1,6 @@
 """How a map is run to be judged: in eval mode, in full precision, and by its name where it fails."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -54,24 +54,28 @@ def _unrounded() -> Iterator[None]:
     backends: Any = torch.backends
     newer = backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul
     precisions = [setting.fp32_precision for setting in newer]
-    products = rounds = None
+    products, rounds = None, True
     with suppress(RuntimeError):
         products = torch.get_float32_matmul_precision()
-    with suppress(RuntimeError):
-        rounds = backends.cudnn.allow_tf32
     try:
+        _set_all(newer, "ieee")
+        with suppress(RuntimeError):
+            rounds = backends.cudnn.allow_tf32  # only an older False does not differ now
         torch.set_float32_matmul_precision("highest")
         backends.cudnn.allow_tf32 = False
-        for setting in newer:
-            setting.fp32_precision = "ieee"
+        _set_all(newer, "ieee")  # which the older have changed
         yield
     finally:
         if products is not None:
             torch.set_float32_matmul_precision(products)
-        if rounds is not None:
-            backends.cudnn.allow_tf32 = rounds
+        backends.cudnn.allow_tf32 = rounds
         for setting, precision in zip(newer, precisions, strict=True):
             setting.fp32_precision = precision
+
+
+def _set_all(settings: Iterable[Any], precision: str) -> None:
+    for setting in settings:
+        setting.fp32_precision = precision
 
 
 def _owner(module: Callable) -> nn.Module | None:

@@ -92,8 +92,12 @@ def test_of_what_answers_at_random_the_failure_says_so():
         assert "eval()" not in str(failure.value)
 
 
+@pytest.mark.parametrize("older", [True, False])
 @pytest.mark.parametrize("precision", ["tf32", "ieee"])
-def test_settings_of_tf32_are_read_inside_and_put_back(precision):
+def test_settings_of_tf32_are_read_inside_and_put_back(monkeypatch, precision, older):
+    """The older setting, too, which torch refuses to tell while a newer one differs."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", older)
+
     def network(x):
         with torch.backends.cudnn.flags(enabled=True):  # reads the older of torch's two settings
             return x.square()
@@ -109,6 +113,7 @@ def test_settings_of_tf32_are_read_inside_and_put_back(precision):
         assert settings() == before
     finally:
         torch.backends.cudnn.conv.fp32_precision = own
+    assert torch.backends.cudnn.allow_tf32 is older
 
 
 def test_tensors_made_inside_are_on_the_cpu_whatever_the_default_is():
