@@ -57,11 +57,9 @@ def attend_by_position(
             even sides that reach beyond.
     """
     _check(features, scores, window, value, out, bias, padding, crop, stride, channel_groups)
-    is_odd = window.shape[0] % 2 == 1
-    if is_odd:
-        check_centre(window)
+    check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    if is_odd and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crop, stride):
+    if window.shape[0] % 2 and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crop, stride):
         return multiplied(features, scores, value, out, bias, padding, crop, stride)
     maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
     return convolved(features, scores, maps, bias, padding, crop, stride, channel_groups)

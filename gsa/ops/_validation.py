@@ -62,10 +62,14 @@ def check_centre(window: Tensor) -> None:
     A GPU would have to be waited for, at every call.
 
     Raises:
-        ValueError: the centre is left out, so that a pixel may attend to nothing.
+        ValueError: the centre is left out, so that a pixel may attend to nothing; of even sides, all is left out.
     """
-    centre = (window.shape[0] // 2, window.shape[1] // 2)
-    if window.device.type == "cpu" and not torch.compiler.is_compiling() and not window[centre]:
+    if window.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    if window.shape[0] % 2 == 0:
+        if not window.any():
+            raise ValueError("window must hold a pixel, but holds none")
+    elif not window[window.shape[0] // 2, window.shape[1] // 2]:
         raise ValueError("window must hold its middle entry, the pixel itself: expected True there, but got False")
 
 

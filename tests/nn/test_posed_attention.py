@@ -176,6 +176,8 @@ def test_windows_between_pixels_are_not_asked_for_where_they_reach_beyond():
     x, scores, window = torch.rand(1, 2, 1, 5, 6), torch.rand(3, 4, 1, 2, 2), torch.ones(2, 2, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"windows of even sides, here \[2, 2\], .* must be at least 1, but is 0"):
         gsa.ops.attend_by_position(x, scores, window, None, torch.rand(4, 3, 2))
+    with pytest.raises(ValueError, match="window must hold a pixel, but holds none"):
+        gsa.ops.attend_by_position(x, scores, ~window, None, torch.rand(4, 3, 2), padding=1)
     for size, window in ((3, "square"), (0, "square"), (2, "disk")):
         with pytest.raises(ValueError, match="is a square of an even number of pixels"):
             EvenNeighbourhood(size, window)
