@@ -36,8 +36,10 @@ def record_attention(network: nn.Module) -> Iterator[dict[str, Tensor]]:
         if threading.get_ident() == recording:
             calls.clear()
 
-    def record(name: str, layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> None:
-        if threading.get_ident() != recording:
+    def record(
+        name: str, layer: SelfAttention, inputs: tuple[Tensor, ...], named: dict[str, Tensor] | None = None
+    ) -> None:
+        if threading.get_ident() != recording or named is None:  # torch leaves `named` out once the hook is removed
             return  # of somebody else's pictures
         calls[name] = calls.get(name, 0) + 1
         with torch.no_grad():

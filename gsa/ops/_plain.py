@@ -30,11 +30,11 @@ def attend_plainly(call: Call) -> Tensor:
     query, spatial, window = call.query, call.spatial, call.window
     height, width, head_dim = query.shape[-3:]
     position, pixel, visible = _window(height, width, window)
-    keys, values = (x.flatten(3, 4)[:, :, :, pixel].permute(0, 1, 3, 4, 2, 5, 6) for x in (call.key, call.value))
+    keys, values = (_taken(x.flatten(3, 4), 3, pixel).permute(0, 1, 3, 4, 2, 5, 6) for x in (call.key, call.value))
     asked = query.permute(0, 1, 3, 4, 2, 5)  # [B, E, H, W, Q, d]
     scores = (asked @ keys.flatten(4, 5).mT).unflatten(-1, keys.shape[4:6])  # [B, E, H, W, Q, M, N]
     scores = scores + torch.einsum("beyxqd,qmd->beyxqm", asked, call.pose).unsqueeze(-1)
-    places = spatial.flatten(1, 2)[:, position]  # [P, H, W, N, d]
+    places = _taken(spatial.flatten(1, 2), 1, position)  # [P, H, W, N, d]
     if call.regular:
         scores = scores + torch.einsum("beyxpd,pyxnd->beyxpn", asked, places).unsqueeze(-2)
     else:
@@ -47,6 +47,11 @@ def attend_plainly(call: Call) -> Tensor:
     if not call.regular:
         attention = attention.sum(5)
     return without_border((attention @ values.flatten(4, 5)).permute(0, 1, 4, 2, 3, 5), call.crop)
+
+
+def _taken(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """x at indices in the place of an axis; unlike those of x[:, index], its gradients can be mapped over."""
+    return x.index_select(dim, index.flatten()).unflatten(dim, index.shape)
 
 
 def _window(height: int, width: int, window: Tensor) -> tuple[Tensor, Tensor, Tensor]:

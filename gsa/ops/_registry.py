@@ -102,7 +102,7 @@ _BACKENDS = {
     ),
 }
 
-_forced: str | None = None
+_forced: list[list[str]] = []  # names in force, the last of which holds; several threads may have their own
 _announced: set[str] = set()
 
 
@@ -143,7 +143,8 @@ def _asked(backend: str | None) -> Choice | None:
     if backend and backend != "auto":
         return Choice(backend, "it was named in the call")
     if _forced:
-        return None if _forced == "auto" else Choice(_forced, "gsa.ops.use(...) is in force")
+        (last,) = _forced[-1]
+        return None if last == "auto" else Choice(last, "gsa.ops.use(...) is in force")
     named = os.environ.get("GSA_BACKEND")
     if named and named != "auto":
         return Choice(named, "the environment variable GSA_BACKEND names it")
@@ -200,14 +201,14 @@ def use(backend: str) -> Iterator[None]:
     Raises:
         ValueError: unknown name; a call that the backend cannot serve raises when it is made.
     """
-    global _forced
     if backend != "auto":
         get(backend)
-    previous, _forced = _forced, backend
+    mine = [backend]
+    _forced.append(mine)
     try:
         yield
     finally:
-        _forced = previous
+        _forced[:] = [other for other in _forced if other is not mine]
 
 
 def explain(

@@ -13,15 +13,21 @@ __all__ = ["make", "refuse_bad_network"]
 
 
 def make(node: DictConfig | dict[str, Any], **more: Any) -> Any:
-    """`hydra.utils.instantiate`, with the error of the target itself."""
+    """`hydra.utils.instantiate`, with the error of the target itself.
+
+    What is given as well is handed over as it is: Hydra makes dictionaries of objects whose class is a dataclass.
+    """
     try:
-        return instantiate(node, _convert_="all", **more)
+        if not more:
+            return instantiate(node, _convert_="all")
+        build = instantiate(node, _convert_="all", _partial_=True)
     except InstantiationException as error:
         if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
             raise ConfigError(str(error).splitlines()[0]) from error
         if isinstance(error.__cause__, ModuleNotFoundError):  # a logger's package, an extra
             raise ConfigError(str(error.__cause__)) from error
         raise error.__cause__ from None
+    return build(**more)
 
 
 def refuse_bad_network(config: DictConfig) -> None:

@@ -196,6 +196,24 @@ def test_maps_are_those_of_the_thread_that_records():
     assert list(maps) == ["0"] and torch.equal(maps["0"], expected["0"])
 
 
+def test_who_uses_a_network_while_a_recording_of_another_thread_ends_is_not_disturbed():
+    network = torch.nn.Sequential(LiftingSelfAttention("R4", 1, 2, num_heads=1, head_dim=2, neighbourhood=3))
+    inside, ended, answers = threading.Event(), threading.Event(), []
+
+    def wait(*_):
+        inside.set()
+        ended.wait(60)
+
+    network[0].register_forward_pre_hook(wait)
+    worker = threading.Thread(target=lambda: answers.append(network(torch.rand(1, 1, 5, 5)).shape))
+    with record_attention(network):
+        worker.start()
+        assert inside.wait(60)
+    ended.set()
+    worker.join()
+    assert answers == [(1, 2, 4, 5, 5)]
+
+
 def test_recorded_maps_turn_with_the_image():
     group, layer = gsa.group("R4"), LiftingSelfAttention("R4", 1, 2, 1, 6, 3).double()
     x = torch.rand(1, 1, 5, 5, dtype=torch.float64)

@@ -1,4 +1,5 @@
 import logging
+import threading
 
 import pytest
 import torch
@@ -48,6 +49,27 @@ def test_argument_before_use_before_environment_before_automatic(calls, monkeypa
             attend()
         attend()
     assert calls == ["tiled", "reference", "tiled", "reference", "reference", "tiled"]
+
+
+def test_choices_of_several_threads_end_in_any_order(calls):
+    opened, closed = threading.Event(), threading.Event()
+
+    def other():
+        with ops.use("reference"):
+            opened.set()
+            closed.wait(60)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    opened.wait(60)
+    with ops.use("tiled"):
+        closed.set()
+        thread.join()
+        attend(), attend()
+    with ops.use("reference"):
+        attend()
+    assert ops.explain().startswith("tiled: chosen because it is the fastest")
+    assert calls == ["tiled", "tiled", "reference"]
 
 
 def test_auto_lifts_what_was_chosen_outside_and_by_the_environment(calls, monkeypatch):

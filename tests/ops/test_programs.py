@@ -78,6 +78,20 @@ def test_a_program_chooses_where_it_runs_and_says_so(monkeypatch, caplog):
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_hessians_are_the_same_in_every_way_to_them():
+    network = gsa.nn.GroupSelfAttention("R4", 1, 1, num_heads=1, head_dim=3, neighbourhood=3).double().eval()
+    x = torch.rand(1, 1, 4, 2, 2, dtype=torch.float64)
+
+    def energy(z):
+        return network(z).square().sum()
+
+    expected = torch.autograd.functional.hessian(energy, x)
+    forward_mode = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
+    torch.testing.assert_close(torch.autograd.functional.hessian(energy, x, **forward_mode), expected)
+    torch.testing.assert_close(torch.func.hessian(energy)(x), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
 def test_torch_func_takes_derivatives():
     network = gsa.create_model("digits_r4_sa").double().eval()
     x, direction = torch.rand(2, 2, 1, 12, 12, dtype=torch.float64)

@@ -1,7 +1,10 @@
 """Anybody's network is trained, resumed and tested like ours."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 from PIL import Image
 from torch import nn
 
@@ -9,6 +12,7 @@ import gsa
 from gsa.cli import main
 from gsa.runner import ConfigError, build, train
 from gsa.saved import read_checkpoint
+from tests.runs import of_few_steps
 
 
 class Flat(nn.Module):
@@ -156,3 +160,16 @@ def test_how_to_choose_it_is_said(configure):
     """The keywords of a network of ours are still there."""
     with pytest.raises(ConfigError, match=r"unknown key 'model.name'.*: model=own model._target_=.*Flat$"):
         build(configure(f"model._target_={__name__}.Flat"))
+
+
+@dataclass
+class _Watching(Callback):
+    """A callback that is a dataclass, of which Hydra would make a dictionary."""
+
+    every: int = 1
+
+
+def test_callbacks_that_are_dataclasses_are_handed_over_as_they_are(tmp_path):
+    watching = "{_target_:tests.runner.test_own_networks._Watching,every:3}"
+    run = build(of_few_steps(f"+callbacks.watching={watching}", folder=tmp_path))
+    assert [callback.every for callback in run.trainer.callbacks if isinstance(callback, _Watching)] == [3]
