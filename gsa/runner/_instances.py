@@ -20,14 +20,15 @@ def make(node: DictConfig | dict[str, Any], **more: Any) -> Any:
     try:
         if not more:
             return instantiate(node, _convert_="all")
-        build = instantiate(node, _convert_="all", _partial_=True)
+        return instantiate(node, _convert_="all", _partial_=True)(**more)
+    except ModuleNotFoundError as error:  # of what is called with more
+        raise ConfigError(str(error)) from error
     except InstantiationException as error:
         if error.__cause__ is None or isinstance(error.__cause__, InstantiationException):
             raise ConfigError(str(error).splitlines()[0]) from error
         if isinstance(error.__cause__, ModuleNotFoundError):  # a logger's package, an extra
             raise ConfigError(str(error.__cause__)) from error
         raise error.__cause__ from None
-    return build(**more)
 
 
 def refuse_bad_network(config: DictConfig) -> None:
