@@ -87,9 +87,9 @@ def main(options: argparse.Namespace) -> None:
         "",
         f"Mean ± standard deviation over {options.seeds} seeds; {options.epochs} epochs, rate {options.rate}.",
     ]
-    name = ["imported_layer"]
-    name += [kind for kind in (options.network, options.border) if kind not in ("resnet18", "zeros")]
-    save("_".join(name), " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
+    file = ["imported_layer"]
+    file += [kind for kind in (options.network, options.border) if kind not in ("resnet18", "zeros")]
+    save("_".join(file), " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from gsa.nn._options import AttentionOptions
 from gsa.nn._plain_block import PlainBlock
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
-from gsa.nn._posed_attention import PosedAttention, replace_convolutions
+from gsa.nn._posed_attention import PosedAttention
 from gsa.nn._recording import record_attention
+from gsa.nn._replace_convolutions import replace_convolutions
 
 __all__ = [
     "AttentionBlock",
