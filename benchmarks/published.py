@@ -47,6 +47,7 @@ PUBLISHED: dict[str, dict[str, float | None]] = {
     "learning": {},  # ours against the convolutional rivals: LONG, or QUICK
     "search": {},  # of the flagship and its rival at length: with  test=false
     "ablation": {},  # with --quick: what rotmnist/gsa owes to what
+    "choices": {},  # with --quick: encodings, forms, windows and borders of the paper's layers, on the digits
     "neighbourhood": {
         "rotmnist/r4_sa_3x3": 96.56,
         "rotmnist/r4_sa_5x5": 97.49,
@@ -150,5 +151,22 @@ QUICK: dict[str, tuple[str, ...]] = {
         "rotmnist/gsa optimizer=muon model.block=residual",
         "rotmnist/gsa optimizer=muon model.group=R4 model.channels=24",
         "rotmnist/gsa optimizer=muon model.group=R12 model.channels=12",
+    ),
+    "choices": (
+        "digits/r4_sa",
+        "digits/r4_sa model.encoding=table",
+        "digits/r4_sa model.encoding=fourier",
+        "digits/r4_sa model.encoding=rotary",
+        "digits/r4_sa model.encoding=quadratic",
+        "digits/r4_sa model.encoding=quadratic model.positional_heads=4",
+        "digits/r4_sa model.encoding=quadratic model.num_heads=9",
+        "digits/r4_sa model.encoding=constant",
+        "digits/r4_sa model.encoding=absolute",
+        "digits/r4_sa model.form=summed",
+        "digits/r4_sa model.window=disk",
+        "digits/r4_sa model.border=zeros",
+        "digits/r4_sa model.neighbourhood=3",
+        "digits/r4_sa model.neighbourhood=7",
+        "digits/r4_sa model.neighbourhood=null",
     ),
 }
