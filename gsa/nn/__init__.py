@@ -11,6 +11,7 @@ from gsa.nn._lifting import LiftingSelfAttention
 from gsa.nn._no_weight_decay import no_weight_decay
 from gsa.nn._norm import ChannelNorm, norm
 from gsa.nn._options import AttentionOptions
+from gsa.nn._orbit_pooling import OrbitPooling
 from gsa.nn._plain_block import PlainBlock
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
@@ -28,6 +29,7 @@ __all__ = [
     "GroupSelfAttention",
     "LiftingConvolution",
     "LiftingSelfAttention",
+    "OrbitPooling",
     "PlainBlock",
     "PointwiseLinear",
     "PosedAttention",

@@ -1,0 +1,75 @@
+"""Any network made invariant: its answers to a picture in every pose, pooled."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from gsa import groups
+from gsa._checks import check_choice, check_floating, check_kind
+from gsa.groups import Group
+
+__all__ = ["OrbitPooling"]
+
+
+class OrbitPooling(nn.Module):
+    """A network that is shown every picture in all poses of a group, and the largest or the mean of its answers.
+
+        y(x) = max_h f(h x)        or, of maps, which are moved back,        y(x) = max_h h⁻¹ f(h x)
+
+    It commutes with the group whatever f is, and takes |H| times as long. Poses are compared at the end only: pool the
+    features of a network, and put its classifier after the pool. Exact for the elements that map the pixel grid to
+    itself; for others pictures are sampled (bilinear, zeros outside). f is given all poses as one batch, so that batch
+    norms see them together.
+
+    Source: Laptev et al., TI-POOLING, CVPR 2016, where the max is over features; of maps, the mean is the
+    symmetrisation of Puny et al., Frame Averaging, ICLR 2022.
+
+    Args:
+        network: f, pictures [B, C, H, W] → one tensor, whose rows depend on their own picture (but for batch norms).
+        group: the point group H, or its name.
+        kind: "max" or "mean", over the poses.
+        outputs: what f makes: "vectors" [B, D], which have no direction, or "maps" [B, C′, H′, W′] of the picture.
+
+    Shapes:
+        [B, C, H, W] → [B, D] or [B, C′, H′, W′]; H = W unless the group turns by nothing but 180°.
+
+    Raises:
+        ValueError: an unknown kind; pictures that are not square under turns; answers of other shapes.
+    """
+
+    __call__: Callable[..., Tensor]
+
+    def __init__(self, network: nn.Module, group: Group | str, kind: str = "max", outputs: str = "vectors") -> None:
+        super().__init__()
+        check_kind(nn.Module, network=network)
+        check_choice(("max", "mean"), kind=kind)
+        check_choice(tuple(_SHAPES), outputs=outputs)
+        self.network, self.group, self.kind, self.outputs = network, groups.group(group), kind, outputs
+        self._inverses: list[int] = self.group.inverse.tolist()
+        self._turns = bool((self.group.matrices[:, 0, 1].abs() > 1e-9).any())
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.ndim != 4 or (self._turns and images.shape[-2] != images.shape[-1]):
+            square = ", square ones where they are turned" if self._turns else ""
+            raise ValueError(f"orbit pooling takes images [B, C, H, W]{square}, but got the shape {list(images.shape)}")
+        check_floating(images, "orbit pooling")
+        order, count = self.group.order, images.shape[0]
+        answers = self.network(torch.cat([self.group.act(images, h) for h in range(order)]))
+        ndim, shape = _SHAPES[self.outputs]
+        if not isinstance(answers, Tensor) or answers.ndim != ndim or answers.shape[0] != order * count:
+            found = list(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
+            raise ValueError(
+                f"outputs={self.outputs!r} pools {shape} of {order} × {count} pictures, "
+                f"but {type(self.network).__name__} returned {found}"
+            )
+        poses = answers.unflatten(0, (order, count))
+        if self.outputs == "maps":
+            poses = torch.stack([self.group.act(poses[h], back) for h, back in enumerate(self._inverses)])
+        return poses.amax(0) if self.kind == "max" else poses.mean(0)
+
+    def extra_repr(self) -> str:
+        return f"{self.group.name}, {self.kind}, outputs={self.outputs}"
+
+
+_SHAPES = {"vectors": (2, "[B, D]"), "maps": (4, "[B, C, H, W]")}

@@ -1,0 +1,105 @@
+"""Networks of anybody's, shown every picture in all poses."""
+
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.nn import OrbitPooling
+from gsa.symmetry import assert_equivariant, equivariance_error
+from tests.conftest import ALL_GROUPS
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def classifier():
+    """Knows every pixel by its place."""
+    return nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 49, 5))
+
+
+def mapper():
+    """Strides over even sides: not even its convolutions commute with anything."""
+    return nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2), nn.Conv2d(4, 3, 2))
+
+
+@pytest.mark.parametrize("group", ALL_GROUPS)
+@pytest.mark.parametrize("kind", ["max", "mean"])
+def test_whatever_the_network_it_commutes_with_the_grids_elements(group, kind):
+    pictures = torch.rand(3, 2, 7, 7)
+    for network, outputs in ((classifier(), "vectors"), (mapper(), "maps")):
+        assert max(equivariance_error(network, pictures, "R4M").values()) > 1e-2
+        errors = equivariance_error(OrbitPooling(network, group, kind, outputs), pictures, group)
+        on_grid = gsa.group(group).grid_elements
+        assert max(errors[h] for h in on_grid) < 1e-12
+        assert all(errors[h] > 1e-3 for h in errors if h not in on_grid)  # sampled
+
+
+def test_it_is_the_formula():
+    network, x = mapper(), torch.rand(2, 2, 7, 7)
+    turned = [torch.rot90(network(torch.rot90(x, k, (2, 3))), -k, (2, 3)) for k in range(4)]
+    torch.testing.assert_close(OrbitPooling(network, "R4", "max", "maps")(x), torch.stack(turned).amax(0))
+    torch.testing.assert_close(OrbitPooling(network, "R4", "mean", "maps")(x), sum(turned) / 4)
+    network = classifier()
+    answers = torch.stack([network(torch.rot90(x, k, (2, 3))) for k in range(4)])
+    torch.testing.assert_close(OrbitPooling(network, "R4")(x), answers.amax(0))
+    torch.testing.assert_close(OrbitPooling(network, "Z2")(x), network(x))
+
+
+def test_batch_norms_see_all_poses_in_training():
+    network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    x = torch.rand(4, 1, 6, 6)
+    assert_equivariant(OrbitPooling(network, "R4").train(), x, gsa.group("R4"), tolerance=1e-12)
+    assert_equivariant(OrbitPooling(network, "R4M").eval(), x, gsa.group("R4M"), tolerance=1e-12)
+
+
+def test_gradients_turn_with_the_pictures():
+    pooled = OrbitPooling(classifier(), "R4M")
+    x = torch.rand(2, 2, 7, 7, requires_grad=True)
+    moved = x.detach().flip(-1).rot90(1, (2, 3)).requires_grad_()
+    pooled(x).square().sum().backward()
+    pooled(moved).square().sum().backward()
+    torch.testing.assert_close(moved.grad, x.grad.flip(-1).rot90(1, (2, 3)))
+
+
+def test_pictures_that_are_not_square_where_nothing_turns():
+    network = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.AdaptiveMaxPool2d(1), nn.Flatten())
+    for group in ("Z2M", "R2", "R2M"):
+        assert_equivariant(OrbitPooling(network, group), torch.rand(2, 2, 5, 7), gsa.group(group), tolerance=1e-12)
+    with pytest.raises(ValueError, match=r"images \[B, C, H, W\], square ones .* got the shape \[2, 2, 5, 7\]"):
+        OrbitPooling(network, "R4")(torch.rand(2, 2, 5, 7))
+    with pytest.raises(ValueError, match=r"images \[B, C, H, W\], but got the shape \[2, 5, 7\]"):
+        OrbitPooling(network, "R2")(torch.rand(2, 5, 7))
+    with pytest.raises(ValueError, match="floating"):
+        OrbitPooling(network, "R2")(torch.ones(1, 2, 5, 5, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("network, outputs, found", [
+    (mapper, "vectors", r"pools \[B, D\] of 4 × 3 pictures, but Sequential returned \[12, 3, 2, 2\]"),
+    (classifier, "maps", r"pools \[B, C, H, W\] of 4 × 3 pictures, but Sequential returned \[12, 5\]"),
+    (lambda: nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (6, -1))), "vectors", r"returned \[6, 196\]"),
+    (lambda: Several(), "vectors", "but Several returned list"),
+])  # fmt: skip
+def test_answers_of_another_shape_are_refused(network, outputs, found):
+    with pytest.raises(ValueError, match=found):
+        OrbitPooling(network(), "R4", outputs=outputs)(torch.rand(3, 2, 7, 7))
+
+
+class Several(nn.Module):
+    def forward(self, x):
+        return [x.mean((2, 3))]
+
+
+def test_choices_are_refused_by_name():
+    for wrong, message in (({"kind": "sum"}, "kind"), ({"outputs": "logits"}, "outputs"), ({"group": "C4"}, "a group")):
+        with pytest.raises(ValueError, match=message):
+            OrbitPooling(**{"network": classifier(), "group": "R4"} | wrong)
+    with pytest.raises(ValueError, match="network must be of the class Module"):
+        OrbitPooling(torch.relu, "R4")
+
+
+def test_it_compiles_and_is_exported():
+    pooled, x = OrbitPooling(classifier(), "R4M"), torch.rand(2, 2, 7, 7)
+    program = torch.export.export(pooled.eval(), (x,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}})
+    torch.testing.assert_close(program.module()(torch.cat((x, x))), pooled(torch.cat((x, x))))
+    torch.testing.assert_close(torch.compile(pooled, backend="eager", fullgraph=True)(x), pooled(x))
+    assert "R4M, max, outputs=vectors" in repr(pooled)
