@@ -1,10 +1,11 @@
-"""A torchvision network before and after its convolutions are replaced by attention: accuracy and equivariance.
+"""A torchvision network as it is, with its convolutions replaced by attention, and pooled over all poses of its input.
 
     python benchmarks/imported_layer.py
     python benchmarks/imported_layer.py --network mobilenet_v2      # most of whose filters have one channel each
+    python benchmarks/imported_layer.py --ways pooled --save imported_layer_pooled
 
-ResNet-18, or another, on scikit-learn's digits, each turned at random, in frames of 17×17. Both networks get the same
-training; the weights that are best on validation are tested once.
+ResNet-18, or another, on scikit-learn's digits, each turned at random, in frames of 17×17: accuracy and equivariance.
+All get the same training; the weights that are best on validation are tested once.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from gsa.data import DigitsDataModule
 from gsa.symmetry import equivariance_error
 from gsa.training import Classifier, warmup_cosine
 
+WAYS = ("plain", "replaced", "pooled")
 SIZE = 17  # → 9 → 5 → 3 → 2: strides of 2 on odd sides lose no symmetry
 
 
@@ -44,6 +46,14 @@ def before(name: str) -> nn.Module:
 def after(name: str, border: str) -> nn.Module:
     """The same with attention that turns with its input."""
     return gsa.nn.replace_convolutions(before(name), "R4", border)
+
+
+def pooled(name: str) -> nn.Module:
+    """The network as it is, with the largest of its features over four turns of the picture in front of its head."""
+    network, last = before(name), "fc" if name == "resnet18" else "classifier"
+    head = getattr(network, last)
+    setattr(network, last, nn.Identity())
+    return nn.Sequential(gsa.nn.OrbitPooling(network, "R4"), head)
 
 
 def measure(make: Callable[[], nn.Module], seed: int, epochs: int, rate: float) -> dict[str, float]:
@@ -73,11 +83,12 @@ def main(options: argparse.Namespace) -> None:
         "| network | parameters | validation, % | test, % | logits change under a quarter turn | seconds |",
         "|---|---|---|---|---|---|",
     ]
-    both = {
-        f"torchvision's {options.network}": partial(before, options.network),
-        "its 3×3 convolutions replaced": partial(after, options.network, options.border),
+    ways = {
+        "plain": (f"torchvision's {options.network}", partial(before, options.network)),
+        "replaced": ("its 3×3 convolutions replaced", partial(after, options.network, options.border)),
+        "pooled": (f"torchvision's {options.network}, pooled over four turns", partial(pooled, options.network)),
     }
-    for name, make in both.items():
+    for name, make in (ways[way] for way in options.ways):
         runs = [measure(make, seed, options.epochs, options.rate) for seed in range(options.seeds)]
         cells = [name, f"{runs[0]['parameters']:,}", *(spread([run[part] for run in runs]) for part in ("val", "test"))]
         cells += [f"{max(run['error'] for run in runs):.1e}", f"{sum(run['seconds'] for run in runs) / len(runs):.0f}"]
@@ -89,7 +100,11 @@ def main(options: argparse.Namespace) -> None:
     ]
     file = ["imported_layer"]
     file += [kind for kind in (options.network, options.border) if kind not in ("resnet18", "zeros")]
-    save("_".join(file), " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]), "\n".join(lines))
+    save(
+        options.save or "_".join(file),
+        " ".join(["python benchmarks/imported_layer.py", *sys.argv[1:]]),
+        "\n".join(lines),
+    )
 
 
 if __name__ == "__main__":
@@ -100,4 +115,6 @@ if __name__ == "__main__":
     parser.add_argument("--rate", type=float, default=0.004)
     parser.add_argument("--network", choices=("resnet18", "mobilenet_v2"), default="resnet18")
     parser.add_argument("--border", choices=("zeros", "hidden"), default="zeros", help="of attention")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--save", metavar="NAME", help="of the results")
     main(parser.parse_args())

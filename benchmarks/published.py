@@ -19,6 +19,7 @@ PUBLISHED: dict[str, dict[str, float | None]] = {
         "rotmnist/z2_cnn": 94.97,
         "rotmnist/r4_cnn": 98.21,
         "rotmnist/alpha_r4_cnn": 98.31,
+        "rotmnist/orbit_cnn": None,
         "rotmnist/vit": None,
         "rotmnist/gsa": None,
         "rotmnist/positional": None,
@@ -109,6 +110,7 @@ LONG: dict[str, tuple[str, ...]] = {table: _with_public_code(rows) for table, ro
         "rotmnist/r4_cnn model.dropout=0",
         "rotmnist/alpha_r4_cnn",
         "rotmnist/alpha_r4_cnn model.dropout=0.1",
+        "rotmnist/orbit_cnn",
     ),
     "search": (
         "rotmnist/gsa",
@@ -138,7 +140,12 @@ QUICK: dict[str, tuple[str, ...]] = {
     "cifar10": ("cifar10/z2_sa", "cifar10/z2m_sa", "cifar10/z2_cnn", "cifar10/gsa"),
     "neighbourhood": tuple(f"rotmnist/r4_sa_{size}" for size in ("3x3", "5x5", "7x7", "11x11", "global")),
     "early": tuple(f"rotmnist/{group}_sa" for group in ("z2", "r4", "r8", "r12", "r16")),
-    "learning": (*_RIVALS, "rotmnist/alpha_r4_cnn model.dropout=0 optimizer=muon", *_OURS),
+    "learning": (
+        *_RIVALS,
+        "rotmnist/alpha_r4_cnn model.dropout=0 optimizer=muon",
+        "rotmnist/orbit_cnn model.dropout=0 optimizer=muon",
+        *_OURS,
+    ),
     "ablation": (
         "rotmnist/gsa optimizer=muon",
         "rotmnist/gsa optimizer=adamw",

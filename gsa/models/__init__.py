@@ -6,6 +6,7 @@ from gsa.models._features import Features
 from gsa.models._group_cnn import GroupCNN
 from gsa.models._gsanet import Dropouts, GSANet
 from gsa.models._network import Network
+from gsa.models._orbit_cnn import OrbitCNN
 from gsa.models._picture_format import PictureFormat
 from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
@@ -25,6 +26,7 @@ __all__ = [
     "GSANet",
     "GroupCNN",
     "Network",
+    "OrbitCNN",
     "PictureFormat",
     "Preset",
     "StagePlan",

@@ -7,6 +7,7 @@ from gsa.models._dense_net import DenseNet
 from gsa.models._group_cnn import GroupCNN
 from gsa.models._gsanet import GSANet
 from gsa.models._network import Network
+from gsa.models._orbit_cnn import OrbitCNN
 from gsa.models._preset import Preset
 from gsa.models._vision_transformer import VisionTransformer
 
@@ -178,6 +179,7 @@ PRESETS: dict[str, Preset] = {
     "rotmnist_z2_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_z2_cnn", group="Z2", channels=20, bias=True),
     "rotmnist_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=19),
     "rotmnist_alpha_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=10, attention="full"),
+    "rotmnist_orbit_cnn": _preset(OrbitCNN, "rotmnist", "rotmnist_gsa", group="R8", bias=True),
     "cifar10_z2_cnn": _preset(AllConvolutional, "cifar10", "cifar10_cnn", group="Z2"),
     "pcam_z2_cnn": _preset(DenseNet, "pcam", "pcam_cnn", group="Z2", growth=26),
     "pcam_r4_cnn": _preset(DenseNet, "pcam", "pcam_cnn", group="R4", growth=13),

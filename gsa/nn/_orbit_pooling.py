@@ -15,7 +15,7 @@ __all__ = ["OrbitPooling"]
 class OrbitPooling(nn.Module):
     """A network that is shown every picture in all poses of a group, and the largest or the mean of its answers.
 
-        y(x) = max_h f(h x)        or, of maps, which are moved back,        y(x) = max_h h⁻¹ f(h x)
+        y(x) = max_h f(h⁻¹ x)        or, of maps, which are moved back,        y(x) = max_h h f(h⁻¹ x)
 
     It commutes with the group whatever f is, and takes |H| times as long. Poses are compared at the end only: pool the
     features of a network, and put its classifier after the pool. Exact for the elements that map the pixel grid to
@@ -50,12 +50,17 @@ class OrbitPooling(nn.Module):
         self._turns = bool((self.group.matrices[:, 0, 1].abs() > 1e-9).any())
 
     def forward(self, images: Tensor) -> Tensor:
+        poses = self.forward_poses(images)
+        return poses.amax(0) if self.kind == "max" else poses.mean(0)
+
+    def forward_poses(self, images: Tensor) -> Tensor:
+        """What is pooled: f(h⁻¹ x), or h f(h⁻¹ x), in every pose h: [|H|, B, D] or [|H|, B, C′, H′, W′]."""
         if images.ndim != 4 or (self._turns and images.shape[-2] != images.shape[-1]):
             square = ", square ones where they are turned" if self._turns else ""
             raise ValueError(f"orbit pooling takes images [B, C, H, W]{square}, but got the shape {list(images.shape)}")
         check_floating(images, "orbit pooling")
         order, count = self.group.order, images.shape[0]
-        answers = self.network(torch.cat([self.group.act(images, h) for h in range(order)]))
+        answers = self.network(torch.cat([self.group.act(images, back) for back in self._inverses]))
         ndim, shape = _SHAPES[self.outputs]
         if not isinstance(answers, Tensor) or answers.ndim != ndim or answers.shape[0] != order * count:
             found = list(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
@@ -65,8 +70,8 @@ class OrbitPooling(nn.Module):
             )
         poses = answers.unflatten(0, (order, count))
         if self.outputs == "maps":
-            poses = torch.stack([self.group.act(poses[h], back) for h, back in enumerate(self._inverses)])
-        return poses.amax(0) if self.kind == "max" else poses.mean(0)
+            poses = torch.stack([self.group.act(pose, h) for h, pose in enumerate(poses)])
+        return poses
 
     def extra_repr(self) -> str:
         return f"{self.group.name}, {self.kind}, outputs={self.outputs}"

@@ -47,12 +47,23 @@ def dense(network, x):
     return last(F.relu(norms[-1](x))).mean((-2, -1)).mean(-1)
 
 
+def over_an_orbit(network, x):
+    """Laptev et al. 2016, with the seven layers but for the last."""
+    turned = torch.cat([x.rot90(k, (2, 3)) for k in range(4)])
+    for index, (convolution, norm) in enumerate(zip(*parts(network), strict=True)):
+        turned = F.relu(norm(convolution(turned)))
+        if index == 1:
+            turned = F.max_pool3d(turned, (1, 2, 2))
+    return network.head(turned.mean((-3, -2, -1)).unflatten(0, (4, -1)).amax(0))
+
+
 @pytest.mark.parametrize(
     "written, name, side, options",
     [
         (seven_layers, "rotmnist_r4_cnn", 28, {"channels": 3, "dropout": 0.0}),
         (all_convolutional, "cifar10_z2_cnn", 16, {"group": "R2", "channels": 3, "input_dropout": 0.0, "dropout": 0.0}),
         (dense, "pcam_r4_cnn", 96, {"growth": 2}),
+        (over_an_orbit, "rotmnist_orbit_cnn", 28, {"group": "R4", "channels": 3, "dropout": 0.0}),
     ],
 )
 def test_a_rival_is_its_definition_written_out(written, name, side, options):
