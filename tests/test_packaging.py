@@ -73,7 +73,8 @@ def test_the_wheel_brings_kernels_that_need_no_compiler(tmp_path):
     for name in (*PROJECT["license-files"], PROJECT["readme"], "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("gsa", "configs"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        ignored = shutil.ignore_patterns("*.so", "__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=ignored)
     run([sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--wheel-dir", "wheels"], tmp_path)
     run([sys.executable, "-m", "venv", "fresh"], tmp_path)
     fresh = tmp_path / "fresh" / "bin"
