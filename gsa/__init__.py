@@ -50,6 +50,8 @@ _HOMES = {"Group": "groups", "create_model": "models", "group": "groups", "list_
 
 
 def __getattr__(name: str) -> Any:
+    if name == "hub":
+        raise AttributeError('gsa.hub is there after `import gsa.hub`, which needs pip install "gsa-nets[hub]"')
     if name not in (*__all__, *_ROOMS):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = import_module(f"gsa.{_HOMES.get(name, name)}")

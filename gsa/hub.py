@@ -57,7 +57,7 @@ class HubNetwork(
             network.pictures = PictureFormat.of(self.pictures)
 
     @classmethod
-    def of_run(cls, path: str | os.PathLike) -> Self:
+    def of_run(cls, path: str | os.PathLike[str]) -> Self:
         """The trained network of a run, a checkpoint or an export, as `gsa.load` finds it."""
         saved = read(path)
         sizes = {"in_channels": saved.pictures.in_channels, "num_classes": saved.pictures.num_classes}

@@ -22,7 +22,7 @@ _TABLES = ("group.", "row_indices", "col_indices", "g_indices")  # buffers that 
 
 
 def load(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     model: str = "rotmnist_r4_sa",
     group: str | None = None,
     pose_index: str = "corrected",
@@ -84,7 +84,7 @@ def _read(path: Path) -> tuple[_State, Tensor | None]:
     return parameters, state.get("group._elements")
 
 
-def _check_group(path: str | os.PathLike, elements: Tensor | None, group: Group) -> None:
+def _check_group(path: str | os.PathLike[str], elements: Tensor | None, group: Group) -> None:
     if group.mirrored and group.rotations > 1:
         raise ValueError(
             f"the public code multiplies the rotations and mirrors of {group.name} otherwise than the group does, so "

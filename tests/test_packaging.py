@@ -66,6 +66,15 @@ def test_the_citation_is_of_this_version_and_licence():
     assert citation["license"] == PROJECT["license"]
 
 
+def test_an_editable_installation_is_a_path_that_type_checkers_follow():
+    """And no hook of Python's imports, which they and editors cannot read; `gsa.configs` is a link for that reason."""
+    installed = importlib.metadata.distribution("gsa-nets")
+    paths = [file for file in installed.files or () if file.name.startswith("__editable__")]
+    if not paths:
+        pytest.skip("gsa is not installed so")
+    assert [Path(str(installed.locate_file(file))).read_text().strip() for file in paths] == [str(ROOT)]
+
+
 @pytest.mark.slow
 def test_the_wheel_brings_kernels_that_need_no_compiler(tmp_path):
     if shutil.which("c++") is None:

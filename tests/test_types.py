@@ -36,6 +36,9 @@ assert_type(network, gsa.models.Network)
 assert_type(network.group, gsa.Group)
 assert_type(network(images), Tensor)
 assert_type(gsa.load("run")(images), Tensor)
+chosen: bool = input() == "features"
+assert_type(gsa.create_model("rotmnist_r4_sa", features_only=chosen), gsa.models.Network | gsa.models.Features)
+assert_type(gsa.nn.replace_convolutions(torch.nn.Sequential(), "R4"), torch.nn.Sequential)
 assert_type(gsa.symmetry.equivariance_error(network, images, group), dict[int, float])
 """
 

@@ -44,7 +44,7 @@ class CIFAR10DataModule(PictureDataModule):
 
     def __init__(
         self,
-        root: str | os.PathLike = "data",
+        root: str | os.PathLike[str] = "data",
         download: bool = False,
         batch_size: int = 24,
         split_seed: int = 0,

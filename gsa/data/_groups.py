@@ -73,7 +73,7 @@ def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def warn_of_folders(root: str | os.PathLike, classes: Sequence[str], below: Sequence[tuple[str, int]]) -> None:
+def warn_of_folders(root: str | os.PathLike[str], classes: Sequence[str], below: Sequence[tuple[str, int]]) -> None:
     """Ask what folders within classes mean, where there are any.
 
     Args:

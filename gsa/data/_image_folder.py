@@ -65,7 +65,7 @@ class ImageFolderDataModule(PictureDataModule):
 
     def __init__(
         self,
-        root: str | os.PathLike = "data",
+        root: str | os.PathLike[str] = "data",
         size: int = 32,
         val_share: float = 0.1,
         batch_size: int = 32,

@@ -53,7 +53,7 @@ def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[s
         return dict(zip(paths, found, strict=True))
 
 
-def warn_of_files(what: str, paths: Iterable[str], root: str | os.PathLike) -> None:
+def warn_of_files(what: str, paths: Iterable[str], root: str | os.PathLike[str]) -> None:
     """Count the files of which that is true, where there are any, with their paths below a folder."""
     if found := sorted(paths):
         named = ", ".join(printable(os.path.relpath(path, root)) for path in found[:_SHOWN])

@@ -37,7 +37,7 @@ class PCamDataModule(PictureDataModule):
 
     def __init__(
         self,
-        root: str | os.PathLike = "data",
+        root: str | os.PathLike[str] = "data",
         download: bool = False,
         batch_size: int = 16,
         seed: int = 0,

@@ -112,7 +112,7 @@ class PictureDataModule(DescribedData):
             augmentation = self.augmentation if part == "train" else ()
             self.parts[part] = NormalisedPictures(dataset, self.mean, self.std, augmentation, self.seed)
 
-    def train_dataloader(self) -> DataLoader:
+    def train_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         self.setup()
         if self.for_test_only:
             raise ValueError(f"{self.name} must have training pictures, but all are for the test")
@@ -126,13 +126,13 @@ class PictureDataModule(DescribedData):
         order = EpochOrder(length, self.seed, epoch, seen, self.batch_size, rank, world, each, keeps, counted)
         return self._loader("train", batch_size=self.batch_size // world, sampler=order, drop_last=True)
 
-    def val_dataloader(self) -> DataLoader:
+    def val_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         return self._share_of("val")
 
-    def test_dataloader(self) -> DataLoader:
+    def test_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         return self._share_of("test")
 
-    def predict_dataloader(self) -> DataLoader:
+    def predict_dataloader(self) -> DataLoader[tuple[Tensor, Tensor]]:
         return self._share_of("test")
 
     def _batches(self) -> int:
@@ -158,14 +158,14 @@ class PictureDataModule(DescribedData):
         rows = few_of_all(labels, count, self.split_seed)
         return TensorDataset(*pictures[rows]) if isinstance(pictures, TensorDataset) else Subset(pictures, rows)
 
-    def _share_of(self, part: str) -> DataLoader:
+    def _share_of(self, part: str) -> DataLoader[tuple[Tensor, Tensor]]:
         """Every picture in one of the processes, and in one only."""
         self.setup()
         rank, world = self._rank()
         batch_size = max(self.eval_batch_size // world, 1)
         return self._loader(part, batch_size=batch_size, sampler=Share(len(self.parts[part]), rank, world))
 
-    def _loader(self, part: str, **options: Any) -> DataLoader:
+    def _loader(self, part: str, **options: Any) -> DataLoader[tuple[Tensor, Tensor]]:
         workers = self.num_workers
         options |= {"num_workers": workers, "persistent_workers": workers > 0, "pin_memory": self._is_on_gpu()}
         return sheltered(DataLoader(self.parts[part], collate_fn=_as_batch, **options))

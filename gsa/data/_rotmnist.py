@@ -22,7 +22,7 @@ _SPLITS = {"train": slice(0, 10_000), "val": slice(10_000, 12_000), "test": slic
 _SIZES = {part: rows.stop - rows.start for part, rows in _SPLITS.items()}
 
 
-def turned_mnist(root: str | os.PathLike, seed: int = 0, angle_seed: int | None = None) -> tuple[Tensor, Tensor]:
+def turned_mnist(root: str | os.PathLike[str], seed: int = 0, angle_seed: int | None = None) -> tuple[Tensor, Tensor]:
     """A split of RotMNIST's sizes generated from MNIST; not the official one.
 
     Training and validation are the first 12 000 digits of a seeded permutation of MNIST's training digits, the test
@@ -77,7 +77,7 @@ class RotMNISTDataModule(PictureDataModule):
 
     def __init__(
         self,
-        root: str | os.PathLike = "data",
+        root: str | os.PathLike[str] = "data",
         source: str = "official",
         download: bool = False,
         batch_size: int = 8,

@@ -11,7 +11,7 @@ __all__ = ["refuse_unwritable", "remove_leftovers", "write_whole"]
 _MOST = 50  # letters of a name, of up to 4 bytes, for one beside it that is no longer than systems allow
 
 
-def write_whole(path: str | os.PathLike, content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write beside the target, look at what is on the disk, then rename; what stood there stays until then.
 
     The file beside it is new and has a name that nobody else uses, so neither a link nor a second writer is in the way.

@@ -46,24 +46,24 @@ _NOT_READ = (
 )
 
 
-def is_called_a_picture(path: str | os.PathLike) -> bool:
+def is_called_a_picture(path: str | os.PathLike[str]) -> bool:
     """Whether a name ends as those of the formats do."""
     return os.fspath(path).lower().endswith(ENDINGS)
 
 
-def is_hidden(path: str | os.PathLike) -> bool:
+def is_hidden(path: str | os.PathLike[str]) -> bool:
     """Whether the name, or that of a folder on the way, begins with a dot, as macOS' ._a.tif beside a.tif."""
     return any(part.startswith(".") for part in Path(path).parts)
 
 
-def passed_over(paths: Sequence[str | os.PathLike]) -> str:
+def passed_over(paths: Sequence[str | os.PathLike[str]]) -> str:
     """What is said of files whose names do not end as those of pictures do, by their most frequent endings."""
     endings = Counter(Path(path).suffix.lower() or "no ending" for path in paths)
     often = ", ".join(f"{ending}: {count}" for ending, count in endings.most_common(_OFTEN))
     return printable(f"{len(paths)} are passed over ({often}); expected {', '.join(ENDINGS)}")
 
 
-def has_pages(path: str | os.PathLike) -> bool:
+def has_pages(path: str | os.PathLike[str]) -> bool:
     """Whether a picture is a TIFF of several pages, such as a stack, of which `read_picture` reads the first."""
     try:
         with Image.open(path, formats=("TIFF",)) as opened:
@@ -72,20 +72,20 @@ def has_pages(path: str | os.PathLike) -> bool:
         return False
 
 
-def is_square_of(path: str | os.PathLike, side: int) -> bool:
+def is_square_of(path: str | os.PathLike[str], side: int) -> bool:
     """Whether a picture has that side, so that `read_picture` leaves its pixels as they are."""
     with Image.open(path, formats=FORMATS) as opened:
         return opened.size == (side, side)
 
 
-def has_transparency(path: str | os.PathLike | BinaryIO) -> bool:
+def has_transparency(path: str | os.PathLike[str] | BinaryIO) -> bool:
     """Whether pixels of a picture are not opaque: `read_picture` reads the colour beneath, most often black."""
     with Image.open(path, formats=FORMATS) as opened, suppress(ValueError):  # of modes that Pillow does not convert
         return bool(opened.has_transparency_data and numpy.asarray(opened.convert("RGBA"))[..., 3].min() < 255)
     return False
 
 
-def brightest(path: str | os.PathLike) -> tuple[int, int] | None:
+def brightest(path: str | os.PathLike[str]) -> tuple[int, int] | None:
     """The largest whole number of a grey picture of more than 8 bits, and the largest it could hold; None of others."""
     with Image.open(path, formats=FORMATS) as opened:
         if not opened.mode.startswith("I"):
@@ -94,7 +94,9 @@ def brightest(path: str | os.PathLike) -> tuple[int, int] | None:
         return int(values.max()), int(white)
 
 
-def read_picture(path: str | os.PathLike | BinaryIO, mode: str, size: int, white: float | None = None) -> Image.Image:
+def read_picture(
+    path: str | os.PathLike[str] | BinaryIO, mode: str, size: int, white: float | None = None
+) -> Image.Image:
     """The centre of a picture: the shorter side is scaled to `size`, the rest cut off.
 
     The first of several frames or pages; upright, where a camera has noted how it was held (EXIF), as viewers show it.

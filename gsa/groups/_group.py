@@ -40,6 +40,14 @@ class Group:
         ValueError: a number of rotations that is not positive.
     """
 
+    name: str
+    rotations: int
+    mirrored: bool
+    order: int
+    matrices: Tensor
+    product: Tensor
+    inverse: Tensor
+
     def __init__(self, rotations: int, mirrored: bool) -> None:
         check_positive(rotations=rotations)
         self.name = ("Z2" if rotations == 1 else f"R{rotations}") + ("M" if mirrored else "")

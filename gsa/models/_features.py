@@ -40,6 +40,9 @@ class Features(nn.Module):
         IndexError: one that is not there; when it is run, if the network does not say how many there are.
     """
 
+    network: Network
+    out_indices: Sequence[int] | None
+    channels: list[int]
     __call__: Callable[..., list[Tensor]]
 
     def __init__(self, network: Network, out_indices: Sequence[int] | None = None) -> None:

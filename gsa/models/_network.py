@@ -42,6 +42,11 @@ class Network(nn.Module):
     """
 
     training_only: ClassVar[tuple[str, ...]] = ()
+    group: Group
+    in_channels: int
+    num_classes: int
+    pixels: str
+    poses: str
     num_features: int
     stage_channels: tuple[int, ...] = ()
     head: nn.Module

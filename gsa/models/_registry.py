@@ -39,6 +39,15 @@ def create_model(
     out_indices: Sequence[int] | None = ...,
     **overrides: Any,
 ) -> Features: ...
+@overload
+def create_model(
+    name: str,
+    *,
+    pretrained: bool = ...,
+    features_only: bool,
+    out_indices: Sequence[int] | None = ...,
+    **overrides: Any,
+) -> Network | Features: ...
 def create_model(
     name: str,
     *,

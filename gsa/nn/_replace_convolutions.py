@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Collection
+from typing import TypeVar, overload
 
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
@@ -13,7 +14,17 @@ from gsa.nn._posed_attention import PosedAttention
 
 __all__ = ["replace_convolutions"]
 
+_Model = TypeVar("_Model", bound=nn.Module)
 
+
+@overload
+def replace_convolutions(
+    model: nn.Conv2d, group: Group | str, border: str = ..., skip: Collection[str] = ...
+) -> nn.Module: ...
+@overload
+def replace_convolutions(
+    model: _Model, group: Group | str, border: str = ..., skip: Collection[str] = ...
+) -> _Model: ...
 def replace_convolutions(
     model: nn.Module, group: Group | str, border: str = "zeros", skip: Collection[str] = ()
 ) -> nn.Module:

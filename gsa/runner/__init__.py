@@ -30,3 +30,7 @@ def __getattr__(name: str) -> Any:
     if name in _WITH_LIGHTNING:
         return getattr(import_module(f"gsa.runner.{_WITH_LIGHTNING[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -25,7 +25,7 @@ _DEEPEST = 100
 _MARK = b"\nsha256:"  # and 64 hexadecimal digits: behind the archive, where torch.load does not look
 
 
-def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> None:
+def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write beside the target with a digest, look at what is on the disk, then rename: all of it or nothing.
 
     Raises:
@@ -63,7 +63,7 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike) -> Non
         ) from error
 
 
-def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[str, Any]:
+def read_checkpoint(path: str | os.PathLike[str], map_location: Any = "cpu") -> dict[str, Any]:
     """Tensors and plain values of a checkpoint; anything that would run code on loading is refused.
 
     Raises:
@@ -90,7 +90,7 @@ def read_checkpoint(path: str | os.PathLike, map_location: Any = "cpu") -> dict[
     return checkpoint
 
 
-def newest_checkpoint(folder: str | os.PathLike) -> tuple[Path | None, list[str]]:
+def newest_checkpoint(folder: str | os.PathLike[str]) -> tuple[Path | None, list[str]]:
     """The checkpoint with the most steps among those in a folder that are whole, and what is wrong with the others."""
     found, damaged = [], []
     for path in sorted(Path(folder).glob("*.ckpt")):
@@ -116,7 +116,7 @@ def _plain(content: bytes, map_location: Any) -> Any:
         return torch.load(io.BytesIO(content), map_location=map_location, weights_only=True)
 
 
-def _verified(path: str | os.PathLike) -> bytes:
+def _verified(path: str | os.PathLike[str]) -> bytes:
     """The content without its digest, which it has been compared with."""
     content, mark, digest = Path(path).read_bytes().rpartition(_MARK)
     if not mark or len(digest) != 64:
