@@ -98,12 +98,12 @@ def expanded(name: str) -> list[str]:
 
 def test_networks_in_the_table_are_those_of_the_package():
     data = "|".join({preset.data for preset in PRESETS.values()})
-    named = re.findall(rf"`((?:{data})_[\w{{}},]+)`", README)
+    named = re.findall(rf"`((?:{data})_[\w{{}},]+)`", PAGES[ROOT / "docs" / "networks.md"])
     assert {name for group in named for name in expanded(group)} == set(gsa.list_models())
 
 
 def test_the_readme_is_short_and_nothing_is_left_to_fill_in():
-    assert len(README.splitlines()) <= 200
+    assert len(README.splitlines()) <= 160
     for text in PAGES.values():
         assert not re.findall(r"^[A-Z_]{6,}$|TODO|FIXME", text, re.M)
 
