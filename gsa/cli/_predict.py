@@ -10,7 +10,6 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from torch import Tensor
-from torchvision.transforms.functional import to_tensor
 
 from gsa._streams import note, stop_telling
 from gsa.cli._subject import found
@@ -18,14 +17,14 @@ from gsa.files import one_line, prediction_table, printable, refuse_unwritable, 
 from gsa.files.pictures import (
     BENEATH,
     ENDINGS,
+    count_pages,
     files_inside,
-    has_pages,
     has_transparency,
     is_called_a_picture,
     is_square_of,
     passed_over,
-    read_picture,
 )
+from gsa.files.reading import PictureReader
 from gsa.groups import Group, group
 from gsa.models import Network, PictureFormat
 from gsa.saved import Saved, read
@@ -86,10 +85,8 @@ def run(options: Namespace) -> int:
         _note(f"of the files in folders, {passed_over(others)}")
     if left_out:
         _note(f"left out {len(left_out)} of {len(files)} pictures:", *left_out)
-    if stacks := [printable(str(path)) for path, _ in table if has_pages(path)]:
-        _note(f"of {len(stacks)} with several pages the first was read:", *stacks)
-    if transparent := [printable(str(path)) for path, _ in table if has_transparency(path)]:
-        _note(f"{len(transparent)} with transparent pixels, {BENEATH}", *transparent)
+    if not _reader(saved.pictures).reads_pages:
+        _tell_what_was_not_read([path for path, _ in table])
     side = saved.pictures.image_size
     if _of_one_scale(saved.pictures) and (scaled := [path for path, _ in table if not is_square_of(path, side)]):
         _note(
@@ -100,6 +97,13 @@ def run(options: Namespace) -> int:
     if negatives:
         _note(_doubt(negatives, len(files), saved.pictures))
     return 0 if not left_out else 1 if table else 2
+
+
+def _tell_what_was_not_read(paths: Sequence[Path]) -> None:
+    if stacks := [printable(str(path)) for path in paths if count_pages(path) > 1]:
+        _note(f"of {len(stacks)} with several pages the first was read:", *stacks)
+    if transparent := [printable(str(path)) for path in paths if has_transparency(path)]:
+        _note(f"{len(transparent)} with transparent pixels, {BENEATH}", *transparent)
 
 
 def _tell(text: str, table: Path | None) -> None:
@@ -192,11 +196,14 @@ def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int, invert
 def _read(path: Path, known: PictureFormat, invert: bool) -> Tensor | ValueError:
     """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
     try:
-        mode = "L" if known.in_channels == 1 else "RGB"
-        picture = to_tensor(read_picture(path, mode, known.image_size, known.white))
+        picture = torch.from_numpy(_reader(known)(path)) / 255
     except ValueError as error:
         return error
     return 1 - picture if invert else picture
+
+
+def _reader(known: PictureFormat) -> PictureReader:
+    return PictureReader(known.image_size, known.in_channels, known.white, known.pages)
 
 
 def _of_one_scale(known: PictureFormat) -> bool:

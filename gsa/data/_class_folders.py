@@ -4,34 +4,35 @@ import hashlib
 import os
 import warnings
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils.data import Dataset
-from torchvision.transforms.functional import pil_to_tensor
 
 from gsa.data._parts import rows_of
 from gsa.files import printable
-from gsa.files.pictures import ENDINGS, files_inside, is_called_a_picture, is_hidden, passed_over, read_picture
+from gsa.files.pictures import ENDINGS, count_pages, files_inside, is_called_a_picture, is_hidden, passed_over
+from gsa.files.reading import PictureReader
 
-__all__ = ["PictureFiles", "class_names", "digest_of"]
+__all__ = ["PictureFiles", "class_names", "digest_of", "pages_in"]
 
 Files = list[tuple[str, int]]
 _READ = ", ".join(ENDINGS)
 
 
 class PictureFiles(Dataset):
-    """Files and the labels of their folders, read as RGB squares.
+    """Files and the labels of their folders, read as squares.
 
     Args:
         files: path and label of each.
-        size: side of the squares in pixels.
-        white: as of `read_picture`.
+        read: what reads a file, uint8 [C, H, W].
     """
 
-    def __init__(self, files: Files, size: int, white: int | None = None) -> None:
-        self.files, self.size, self.white = files, size, white
+    def __init__(self, files: Files, read: PictureReader) -> None:
+        self.files, self.read = files, read
 
     @property
     def labels(self) -> list[int]:
@@ -39,7 +40,7 @@ class PictureFiles(Dataset):
         return [label for _, label in self.files]
 
     @classmethod
-    def of_folder(cls, folder: Path, classes: Sequence[str], size: int, white: int | None = None) -> "PictureFiles":
+    def of_folder(cls, folder: Path, classes: Sequence[str], read: PictureReader) -> "PictureFiles":
         """The files at folder/<class>/** whose names end as pictures' do, in the order of their names; others warn.
 
         Raises:
@@ -59,7 +60,7 @@ class PictureFiles(Dataset):
             others += [path for path in inside if not is_called_a_picture(path)]
         _tell_of(others, folder)
         _tell_of_loose(folder)
-        return cls(found, size, white)
+        return cls(found, read)
 
     def below(self, folder: Path, classes: Sequence[str]) -> list[str]:
         """Path of every file below the folder of its class, which is in `folder`."""
@@ -75,7 +76,7 @@ class PictureFiles(Dataset):
         if gone := {label for _, label in self.files} - {label for _, label in left}:
             emptied = next(path for path, label in self.files if label in gone)
             raise ValueError(f"every class must have files that can be read, but there is none beside {emptied}")
-        return PictureFiles(left, self.size, self.white)
+        return PictureFiles(left, self.read)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -83,9 +84,17 @@ class PictureFiles(Dataset):
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         path, label = self.files[index]
         try:
-            return pil_to_tensor(read_picture(path, "RGB", self.size, self.white)), label
+            return torch.from_numpy(self.read(path)), label
         except ValueError as error:
             raise OSError(f"since all were looked at, {error}") from error
+
+
+def pages_in(folder: Path) -> int:
+    """Pages of the first picture in a folder that can be read."""
+    for path in filter(is_called_a_picture, files_inside(folder)):
+        with suppress(ValueError):
+            return count_pages(path)
+    return 1  # which each of them is refused for
 
 
 def digest_of(pictures: Any, root: Path) -> str:

@@ -15,7 +15,7 @@ class DescribedData(lightning.LightningDataModule):
         name, source: of the data set, as reports show them.
         num_classes, in_channels, image_size: of the pictures.
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
-        white: the whole number of more than 8 bits that is white in files; None where that is the largest they hold.
+        white, channels: how files are read, as of `ImageFolderDataModule`.
         for_test_only: whether there are no pictures but those of the test, for networks that are trained.
         parts: {"train", "val", "test"} → pictures, after `setup`.
         digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
@@ -29,7 +29,8 @@ class DescribedData(lightning.LightningDataModule):
     image_size: int
     mean: Sequence[float]
     std: Sequence[float]
-    white: int | None = None
+    white: int | Sequence[int] | None = None
+    channels: str = "colour"
     for_test_only = False
     digests: Mapping[str, str] = {}
     redrawn: Sequence[str] = ()
@@ -55,16 +56,18 @@ class DescribedData(lightning.LightningDataModule):
         """What a report says of the data; sizes of the parts once they are loaded."""
         return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
 
-    def picture_format(self) -> dict[str, str | int | list]:
+    def picture_format(self) -> dict[str, Any]:
         """What a trained network has to know to be shown other pictures, in plain values."""
-        white = {} if self.white is None else {"white": int(self.white)}
+        read: dict[str, Any] = {"pages": True} if self.channels == "pages" else {}
+        if self.white is not None:
+            read["white"] = self.white if isinstance(self.white, int) else list(self.white)
         return {
             "data": self.name,
             **{name: int(getattr(self, name)) for name in ("in_channels", "image_size", "num_classes")},
             "mean": [float(value) for value in self.mean],
             "std": [float(value) for value in self.std],
             "classes": list(self.classes),
-            **white,
+            **read,
         }
 
     @property

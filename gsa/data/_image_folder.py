@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy
 from torch.utils.data import Subset
 
-from gsa.data._class_folders import PictureFiles, digest_of
+from gsa.data._class_folders import PictureFiles, digest_of, pages_in
 from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
@@ -19,11 +20,13 @@ from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
 from gsa.files import printable
 from gsa.files.pictures import BENEATH
+from gsa.files.reading import PictureReader
 
 __all__ = ["ImageFolderDataModule"]
 
 _SHOWN = 20  # files of a message
 _CLASSES = 8  # of a line
+_CHANNELS = ("colour", "grey", "pages")
 _ONE_FOLDER = "every class of every part must have a folder of its own"
 
 
@@ -32,9 +35,8 @@ class ImageFolderDataModule(PictureDataModule):
 
     Of plain class folders, shares of every class are drawn for test and validation; of parts without a folder val, a
     share of every class of train is set apart. Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at
-    most 100 million pixels, of any size, read as RGB; the shorter side is scaled to `size`, and the centre cut out.
-    Files whose names do not end as pictures' do are passed over and warned of, but for hidden ones. `setup` reads every
-    file once.
+    most 100 million pixels, of any size; the shorter side is scaled to `size`, and the centre cut out. Files whose
+    names do not end as pictures' do are passed over and warned of, but for hidden ones. `setup` reads every file once.
 
     Args:
         root: holds the folders of the classes; or the folders train, test and perhaps val, each with the same classes.
@@ -48,8 +50,11 @@ class ImageFolderDataModule(PictureDataModule):
             such as <class>/<patient>/*; or a regular expression with one group, which is looked for in the paths below
             the folders of the classes, such as '^(p\\d+)_'.
         white: the value that is white in files of more than 8 bits, such as 4095; the largest that they hold when None.
+            Of pages, also a list with a value for each.
         copies: "refuse" files with the same content in two classes, parts or groups, or "keep" them with a warning.
         split_seed: of the shares; part of the data's identity, apart from `seed`.
+        channels: "colour", three; "grey", one; or "pages": those of a TIFF are its channels, the same number in every
+            file, each of them grey.
         batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
 
     Raises:
@@ -59,9 +64,6 @@ class ImageFolderDataModule(PictureDataModule):
     """
 
     name = "imagefolder"
-    in_channels = 3
-    mean = (0.5, 0.5, 0.5)
-    std = (0.25, 0.25, 0.25)
 
     def __init__(
         self,
@@ -78,9 +80,10 @@ class ImageFolderDataModule(PictureDataModule):
         unreadable: str = "refuse",
         least_batches: int = 0,
         groups: str | None = None,
-        white: int | None = None,
+        white: int | Sequence[int] | None = None,
         copies: str = "refuse",
         train_pictures: int | None = None,
+        channels: str = "colour",
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if size < 1:
@@ -98,10 +101,12 @@ class ImageFolderDataModule(PictureDataModule):
         if least_batches < 0:
             raise ValueError(f"least_batches must not be negative, but got {least_batches}")
         self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
-        if white is not None and (type(white) is not int or white < 1):
-            raise ValueError(f"white must be an integer of at least 1, or None, but got {white!r}")
-        self.groups, self.white, self.copies = groups, white, copies
-        self.source = self.root.name
+        if channels not in _CHANNELS:
+            raise ValueError(f"channels must be one of {_CHANNELS}, but got {channels!r}")
+        if channels == "pages" and "randaugment" in self.augmentation:
+            raise ValueError("augmentation must be without randaugment, which changes colours, where channels='pages'")
+        self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies
+        self.source, self.channels = self.root.name, channels
 
     @property
     def num_classes(self) -> int:  # type: ignore[override]
@@ -112,6 +117,24 @@ class ImageFolderDataModule(PictureDataModule):
     def classes(self) -> list[str]:
         """Names of the classes' folders; those under train, where there are parts, or under test alone."""
         return classes_below(self.root)
+
+    @cached_property
+    def in_channels(self) -> int:  # type: ignore[override]
+        """Three of colours, one of grey; of pages as many as the first file has."""
+        if self.channels != "pages":
+            return 3 if self.channels == "colour" else 1
+        first, *_ = places_of(self.root).values()
+        return pages_in(first / self.classes[0])
+
+    @property
+    def mean(self) -> Sequence[float]:  # type: ignore[override]
+        """The middle of every channel."""
+        return (0.5,) * self.in_channels
+
+    @property
+    def std(self) -> Sequence[float]:  # type: ignore[override]
+        """A quarter of the range of every channel."""
+        return (0.25,) * self.in_channels
 
     @property
     def for_test_only(self) -> bool:  # type: ignore[override]
@@ -125,19 +148,22 @@ class ImageFolderDataModule(PictureDataModule):
         return {part: digest_of(pictures.dataset, self.root) for part, pictures in self.parts.items()}
 
     def describe(self) -> dict[str, str | int]:
-        """With the classes and how many pictures each has, abbreviated."""
+        """With the classes and how many pictures each has, abbreviated, and channels that are not colours."""
         if not self.parts:
             return super().describe()
         counts = Counter(label for pictures in self.parts.values() for label in labels_of(pictures.dataset))
         words = [f"{printable(name)} {counts[label]}" for label, name in enumerate(self.classes)]
         more = f", … and {len(words) - _CLASSES} more" if len(words) > _CLASSES else ""
-        return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"}
+        channels = {"grey": "1, grey", "pages": f"{self.in_channels}, the pages of every file"}
+        told = {"channels": channels[self.channels]} if self.channels in channels else {}
+        return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"} | told
 
     def load(self) -> dict[str, LabelledPictures]:
         classes, places = self.classes, places_of(self.root)
         refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
-        files_of = partial(PictureFiles.of_folder, classes=classes, size=self.image_size, white=self.white)
-        read, contents = self._readable({part: files_of(folder) for part, folder in places.items()})
+        reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
+        files_of = partial(PictureFiles.of_folder, classes=classes, read=reader)
+        read, contents = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
         if self.for_test_only:
             (files,) = read.values()
             return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
@@ -195,13 +221,15 @@ class ImageFolderDataModule(PictureDataModule):
         order = numpy.random.default_rng(self.split_seed).permutation(len(rows))
         return Subset(files, [rows[index] for index in order])
 
-    def _readable(self, parts: dict[str, PictureFiles]) -> tuple[dict[str, PictureFiles], dict[str, str]]:
+    def _readable(
+        self, parts: dict[str, PictureFiles], reader: PictureReader
+    ) -> tuple[dict[str, PictureFiles], dict[str, str]]:
         """The parts without files that cannot be read, and the digest of every file; one message for all of these."""
         paths = [path for files in parts.values() for path, _ in files.files]
         refuse_links(paths, "every picture must be a file of its own")
-        seen = look_at(paths, self.image_size, self.white)
-        stacks = [path for path, found in seen.items() if found.has_pages]
-        warn_of_files("several pages, of which the first is read", stacks, self.root)
+        seen = look_at(paths, reader)
+        stacks = [path for path, found in seen.items() if found.more_pages]
+        warn_of_files("several pages, of which only the first is read without data.channels=pages", stacks, self.root)
         transparent = [path for path, found in seen.items() if found.has_transparency]
         warn_of_files(f"transparent pixels, {BENEATH}", transparent, self.root)
         warn_of_dark_files(seen.values(), self.white)
@@ -221,3 +249,13 @@ class ImageFolderDataModule(PictureDataModule):
         left = {part: files.without(reasons) for part, files in parts.items()}
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
         return left, contents
+
+
+def _checked_white(white: int | Sequence[int] | None, channels: str) -> int | tuple[int, ...] | None:
+    if white is None:
+        return None
+    values: tuple[Any, ...] = tuple(white) if isinstance(white, Sequence) and channels == "pages" else (white,)
+    if not values or not all(type(value) is int and value >= 1 for value in values):
+        several = ", or a list of them for pages" if channels == "pages" else ""
+        raise ValueError(f"white must be an integer of at least 1{several}, or None, but got {white!r}")
+    return values if isinstance(white, Sequence) else white  # a list is a tuple then

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import track
 
 from gsa.files import printable
-from gsa.files.pictures import brightest, has_pages, has_transparency, read_picture
+from gsa.files.pictures import count_pages, has_transparency
+from gsa.files.reading import PictureReader
 
 __all__ = ["Seen", "look_at", "warn_of_dark_files", "warn_of_files"]
 
@@ -26,24 +27,25 @@ class Seen:
     Attributes:
         unread: why it cannot be read as a picture; None where it can.
         content: SHA-256 of its bytes; that of no other file where it cannot be read.
-        has_pages: whether it is a stack, of which the first page is read.
+        more_pages: whether it is a stack, of which only the first page is read.
         has_transparency: whether a pixel is not opaque, of which the colour beneath is read.
-        brightest: its largest number and the largest that it could hold, where these have more than 8 bits.
+        brightest: its largest number and the largest that it could hold, where these have more than 8 bits; of every
+            page that is read.
     """
 
     unread: str | None
     content: str
-    has_pages: bool = False
+    more_pages: bool = False
     has_transparency: bool = False
-    brightest: tuple[int, int] | None = None
+    brightest: Sequence[tuple[int, int] | None] = ()
 
 
-def look_at(paths: Sequence[str], size: int, white: int | None = None) -> dict[str, Seen]:
+def look_at(paths: Sequence[str], read: PictureReader) -> dict[str, Seen]:
     """Read every file, several at a time, with a progress bar: path → what it holds."""
     console = Console(stderr=True)
     with ThreadPoolExecutor(_cores()) as threads:  # decoders let other threads work
         found = track(
-            threads.map(lambda path: _seen(path, size, white), paths),
+            threads.map(lambda path: _seen(path, read), paths),
             "looking at all pictures",
             total=len(paths),
             console=console,
@@ -61,21 +63,32 @@ def warn_of_files(what: str, paths: Iterable[str], root: str | os.PathLike[str])
         warnings.warn(f"files with {what} ({len(found)}): {named}{more}", stacklevel=2)
 
 
-def warn_of_dark_files(seen: Iterable[Seen], white: int | None) -> None:
-    """Compare the largest of all numbers of more than 8 bits, where there are any, with what is taken for white."""
-    found = [one.brightest for one in seen if one.brightest is not None]
-    if not found:
+def warn_of_dark_files(seen: Iterable[Seen], white: int | Sequence[int] | None) -> None:
+    """Compare the largest of all numbers of more than 8 bits, where there are any, with what is taken for white.
+
+    Of files that are read page by page, each page with what is white in it.
+    """
+    files = [one.brightest for one in seen if any(one.brightest)]
+    if not files:
         return
-    largest, most = max(found, key=lambda pair: pair[0] / pair[1])
-    used = f"files of more than 8 bits ({len(found)}) use values up to {largest} of {most}"
-    if white is not None and largest > white:
-        warnings.warn(f"{used}: those above data.white={white} are all white", stacklevel=2)
-    elif white is None and largest * _DARK <= most:
-        enough = 2 ** max(largest.bit_length(), 1) - 1
+    pages = [[pair for pair in page if pair is not None] or [(255, 255)] for page in zip(*files, strict=True)]
+    found = [max(page, key=lambda pair: pair[0] / pair[1]) for page in pages]
+    largest, most = [value for value, _ in found], max(value for _, value in found)
+    used = f"files of more than 8 bits ({len(files)}) use values up to {_listed(largest)} of {most}"
+    whites = white if isinstance(white, Sequence) else [white] * len(found)
+    if any(lightest is not None and value > lightest for value, lightest in zip(largest, whites, strict=True)):
+        warnings.warn(f"{used}: those above data.white={_listed(whites)} are all white", stacklevel=2)
+    elif white is None and any(value * _DARK <= held for value, held in found):
+        enough = _listed([2 ** max(value.bit_length(), 1) - 1 for value in largest])
         warnings.warn(
             f"{used} only, so that pictures come out dark and coarse: data.white={enough} makes {enough} white",
             stacklevel=2,
         )
+
+
+def _listed(values: Sequence[int | None]) -> str:
+    """One number, or those of several pages as they are written on a command line."""
+    return str(values[0]) if len(values) == 1 else f"[{','.join(map(str, values))}]"
 
 
 def _cores() -> int | None:
@@ -83,11 +96,13 @@ def _cores() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def _seen(path: str, size: int, white: int | None) -> Seen:
+def _seen(path: str, read: PictureReader) -> Seen:
     try:
-        read_picture(path, "RGB", size, white)
+        read(path)
         with open(path, "rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         return Seen(str(error), path)
-    return Seen(None, content, has_pages(path), has_transparency(path), brightest(path))
+    if read.reads_pages:
+        return Seen(None, content, brightest=read.brightest(path))
+    return Seen(None, content, count_pages(path) > 1, has_transparency(path), read.brightest(path))

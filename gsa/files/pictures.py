@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,13 +19,14 @@ __all__ = [
     "MOST_BYTES",
     "MOST_PIXELS",
     "brightest",
+    "count_pages",
     "files_inside",
-    "has_pages",
     "has_transparency",
     "is_called_a_picture",
     "is_hidden",
     "is_square_of",
     "passed_over",
+    "read_pages",
     "read_picture",
 ]
 
@@ -42,7 +43,8 @@ _ROWS = 256
 _BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
 _NOT_READ = (
     f"it is not a whole file of {', '.join(FORMATS)}, or a TIFF of a kind that is not read: expected one channel of "
-    "up to 32 bits, two of 8, or three or four of 8 or 16; floating numbers in one channel of 32 bits"
+    "up to 32 bits, two of 8, or three or four of 8 or 16; floating numbers in one channel of 32 bits; more channels "
+    "as pages, a channel each"
 )
 
 
@@ -63,13 +65,14 @@ def passed_over(paths: Sequence[str | os.PathLike[str]]) -> str:
     return printable(f"{len(paths)} are passed over ({often}); expected {', '.join(ENDINGS)}")
 
 
-def has_pages(path: str | os.PathLike[str]) -> bool:
-    """Whether a picture is a TIFF of several pages, such as a stack, of which `read_picture` reads the first."""
-    try:
-        with Image.open(path, formats=("TIFF",)) as opened:
-            return opened.is_animated  # type: ignore[attr-defined]
-    except UnidentifiedImageError:
-        return False
+def count_pages(path: str | os.PathLike[str]) -> int:
+    """Pages of a TIFF, such as a stack, of which `read_picture` reads the first; 1 of other pictures.
+
+    Raises:
+        ValueError: as of `read_picture`.
+    """
+    with _opened(path) as opened:
+        return _pages(opened)
 
 
 def is_square_of(path: str | os.PathLike[str], side: int) -> bool:
@@ -85,9 +88,10 @@ def has_transparency(path: str | os.PathLike[str] | BinaryIO) -> bool:
     return False
 
 
-def brightest(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+def brightest(path: str | os.PathLike[str], page: int = 0) -> tuple[int, int] | None:
     """The largest whole number of a grey picture of more than 8 bits, and the largest it could hold; None of others."""
     with Image.open(path, formats=FORMATS) as opened:
+        opened.seek(page)
         if not opened.mode.startswith("I"):
             return None
         values, white = _numbers(opened)
@@ -114,14 +118,42 @@ def read_picture(
         ValueError: anything else, floating numbers outside [0, 1], or a picture that is too large, which is looked at
             before anything is decoded.
     """
+    with _opened(path) as opened:
+        return _framed(opened, mode, size, white)
+
+
+def read_pages(path: str | os.PathLike[str], size: int, white: Sequence[float | None]) -> list[Image.Image]:
+    """All pages of a TIFF, each as `read_picture` reads a grey picture: of what has no pages, the one that it is.
+
+    Args:
+        path: of the file.
+        size: side of the pictures in pixels.
+        white: of every page, as of `read_picture`.
+
+    Raises:
+        ValueError: as of `read_picture`; a page in colour, or another number of pages than `white` has.
+    """
+    with _opened(path) as opened:
+        if (pages := _pages(opened)) != len(white):
+            raise ValueError(f"it must have {len(white)} pages, a channel each, but has {pages}")
+        found = []
+        for page, lightest in enumerate(white):
+            opened.seek(page)
+            if opened.mode not in ("1", "L", "F") and not opened.mode.startswith("I"):
+                raise ValueError(f"pages must be grey, a channel each, but page {page + 1} is {opened.mode}")
+            found.append(_framed(opened, "L", size, lightest))
+        return found
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
+    """A picture that is looked at, but not decoded yet; whatever goes wrong is one error that names the file."""
     name = str(path) if isinstance(path, str | os.PathLike) else "the file"
     try:
         if isinstance(path, str | os.PathLike):
             _check_file(Path(path))
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
-            _check_pixels(*opened.size, size)
-            _check_planes(opened)
-            return _centre(_upright(_eight_bits(opened, white).convert(mode), opened), size)
+            yield opened
     except Exception as error:  # what decoders make of damaged bytes has no common name
         reason = _NOT_READ
         if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit, far above ours
@@ -129,6 +161,16 @@ def read_picture(
         elif not isinstance(error, UnidentifiedImageError):
             reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
+
+
+def _pages(opened: Image.Image) -> int:
+    return opened.n_frames if opened.format == "TIFF" else 1  # type: ignore[attr-defined]
+
+
+def _framed(opened: Image.Image, mode: str, size: int, white: float | None) -> Image.Image:
+    _check_pixels(*opened.size, size)
+    _check_planes(opened)
+    return _centre(_upright(_eight_bits(opened, white).convert(mode), opened), size)
 
 
 def _check_file(path: Path) -> None:

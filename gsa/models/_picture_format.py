@@ -25,7 +25,9 @@ class PictureFormat:
         num_classes: of the labels.
         mean, std: by channel, that pictures in [0, 1] are normalised with.
         classes: names of the labels; their numbers where they have no names.
-        white: the whole number of more than 8 bits that is white in files; None where that is the largest they hold.
+        white: the whole number of more than 8 bits that is white in files, or that of each page; None where that is the
+            largest they hold.
+        pages: whether channels are the pages of a file, even if there are one or three.
     """
 
     data: str
@@ -35,7 +37,8 @@ class PictureFormat:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     classes: tuple[str, ...]
-    white: int | None = None  # which files of earlier versions lack
+    white: int | tuple[int, ...] | None = None  # which files of earlier versions lack, as they do pages
+    pages: bool = False
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "PictureFormat":
@@ -44,7 +47,7 @@ class PictureFormat:
         Raises:
             ValueError: other values than those of pictures.
         """
-        if not isinstance(values, Mapping) or {*values, "white"} != set(cls.__dataclass_fields__):
+        if not isinstance(values, Mapping) or {*values, "white", "pages"} != set(cls.__dataclass_fields__):
             raise ValueError(f"expected values of {', '.join(cls.__dataclass_fields__)}")
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         found = cls(**plain)
@@ -58,8 +61,11 @@ class PictureFormat:
             raise ValueError("mean and std need a finite number for each channel")
         if not all(value > 0 for value in found.std):
             raise ValueError("std must be positive")
-        if not (found.white is None or is_count(found.white, 1)):
-            raise ValueError("white must be a positive integer, or None")
+        whites = found.white if isinstance(found.white, tuple) else (found.white,)
+        if found.white is not None and not all(is_count(white, 1) for white in whites):
+            raise ValueError("white must be a positive integer, one for each page, or None")
+        if not isinstance(found.pages, bool) or len(whites) not in (1, found.in_channels):
+            raise ValueError("pages must be true or false, and white one number or one for each of them")
         names = found.classes
         if not (
             isinstance(names, tuple) and len(names) == found.num_classes and all(isinstance(n, str) for n in names)
@@ -68,8 +74,8 @@ class PictureFormat:
         return found
 
     def plain(self) -> dict[str, Any]:
-        """What `of` takes; without what is None, so that earlier versions can read it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        """What `of` takes; without later attributes at their defaults, so that earlier versions can read it."""
+        return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
 
     def with_classes(self, count: int) -> "PictureFormat":
         """The same pictures with so many classes; other ones than before have no names yet."""

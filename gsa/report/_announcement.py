@@ -13,7 +13,7 @@ __all__ = ["announcement"]
 
 
 def announcement(run: Subject) -> str:
-    """Network, data, classes, recipe, device, and folder, a line each."""
+    """Network, data, classes, channels, recipe, device, and folder, a line each."""
     config, data = run.config, run.data.describe()
     name = config.model.get("name") or type(run.network).__name__
     parameters = sum(parameter.numel() for parameter in run.network.parameters())
@@ -23,6 +23,7 @@ def announcement(run: Subject) -> str:
         "data": f"{data['name']} ({data['source']}), {data['train']} / {data['val']} / {data['test']} for training / "
         "validation / test",
         "classes": data.get("classes"),
+        "channels": data.get("channels"),
         "recipe": _recipe(config, run.data.batch_size) if config.train else "none: the checkpoint is tested",
         "device": _device(run),
         "checkpoint": config.ckpt_path,

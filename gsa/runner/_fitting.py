@@ -143,7 +143,7 @@ def refuse_other_format(checkpoint: dict[str, Any], path: str, here: Mapping[str
         keys: that the configuration of the data has.
 
     Raises:
-        ValueError: another side, or another white.
+        ValueError: another side, other channels, or another white.
     """
     there = checkpoint.get("pictures")
     if not isinstance(there, dict) or "image_size" not in there:
@@ -151,11 +151,25 @@ def refuse_other_format(checkpoint: dict[str, Any], path: str, here: Mapping[str
     if (side := there["image_size"]) != (found := here["image_size"]):
         differs = f"data.size is {found}: say data.size={side}" if "size" in keys else f"those of the data have {found}"
         raise ValueError(f"the checkpoint {path} was trained on pictures of {side} pixels, but {differs}")
-    white, found = ("null" if value is None else value for value in (there.get("white"), here.get("white")))
-    if "white" in keys and white != found:
+    asked = _as_asked(here)
+    for key, value in _as_asked(there).items():
+        if key in keys and value != asked[key]:
+            raise ValueError(
+                f"the checkpoint {path} was trained with data.{key}={value}, but it is {asked[key]} here: say "
+                f"data.{key}={value}"
+            )
+    if there["in_channels"] != here["in_channels"]:
         raise ValueError(
-            f"the checkpoint {path} was trained with data.white={white}, but it is {found} here: say data.white={white}"
+            f"the checkpoint {path} was trained on pictures of {there['in_channels']} channels, but those of the data "
+            f"have {here['in_channels']}"
         )
+
+
+def _as_asked(pictures: Mapping[str, Any]) -> dict[str, str]:
+    """How files are read, as it is said on the command line."""
+    channels = "pages" if pictures.get("pages") else "grey" if pictures["in_channels"] == 1 else "colour"
+    white = pictures.get("white")
+    return {"channels": channels, "white": "null" if white is None else str(white).replace(" ", "")}
 
 
 def _warn_of_another_test(checkpoint: dict[str, Any], path: str, data: Any) -> None:

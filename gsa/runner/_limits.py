@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,11 @@ def _has_one_group(value: str) -> bool:
         return re.compile(value).groups == 1
     except re.error:
         return False
+
+
+def _is_white(value: Any) -> bool:
+    whites = value if isinstance(value, Sequence) else [value]
+    return bool(whites) and all(isinstance(white, int) and white >= 1 for white in whites)
 
 
 _AT_LEAST_1 = Limit("must be at least 1", lambda value: value >= 1)
@@ -67,8 +72,9 @@ _FOLDERS = {
     "unreadable": _one_of("refuse", "skip"),
     "least_batches": _NOT_NEGATIVE,
     "groups": _GROUPS,
-    "white": _AT_LEAST_1,
+    "white": Limit("must be at least 1, or a list of such numbers, one for each page", _is_white),
     "copies": _one_of("refuse", "keep"),
+    "channels": _one_of("colour", "grey", "pages"),
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}
 

@@ -22,6 +22,7 @@ _LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got sinc
         "groups": None,
         "white": None,
         "copies": "refuse",
+        "channels": "colour",
     },
 }
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.viz._figure import check_picture, empty_figure, numbers
+from gsa.viz._figure import as_shown, check_picture, empty_figure, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ def draw_attention(image: Tensor, attention: Tensor, pixel: tuple[int, int], gro
         axis.set_axis_off()
     for pose in range(group.order):
         axis = axes[pose]
-        axis.imshow(numbers(image.movedim(0, -1).squeeze(-1)), cmap="gray", vmin=0, vmax=1)
+        axis.imshow(as_shown(image), cmap="gray", vmin=0, vmax=1)
         axis.imshow(numbers(attention[pose]), cmap="inferno", vmin=0, vmax=most, alpha=0.6, extent=window)
         axis.plot(column, row, "c+", markersize=8)
         axis.set_xlim(-0.5, image.shape[-1] - 0.5)

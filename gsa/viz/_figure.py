@@ -12,7 +12,7 @@ from gsa._extras import brought_by
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["check_picture", "empty_figure", "in_lines", "numbers"]
+__all__ = ["as_shown", "check_picture", "empty_figure", "in_lines", "numbers"]
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -39,6 +39,12 @@ def check_picture(image: Tensor) -> None:
 def numbers(tensor: Tensor) -> numpy.ndarray:
     """A tensor of any dtype and device in double precision, as matplotlib knows no half."""
     return tensor.detach().cpu().double().numpy()
+
+
+def as_shown(image: Tensor) -> numpy.ndarray:
+    """A picture [C, H, W] as matplotlib takes it: three channels are colours, of others the mean is shown, in grey."""
+    shown = numbers(image)
+    return shown.transpose(1, 2, 0) if len(shown) == 3 else shown.mean(0)
 
 
 def in_lines(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gsa.viz._figure import empty_figure, numbers
+from gsa.viz._figure import as_shown, empty_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
     """Pictures side by side, each with its caption.
 
     Args:
-        pictures: [N, C, H, W] in [0, 1], of one or three channels.
+        pictures: [N, C, H, W] in [0, 1]; other than three channels are shown by their mean.
         captions: N.
 
     Returns:
@@ -34,6 +34,6 @@ def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
     for axis in axes:
         axis.set_axis_off()
     for axis, picture, caption in zip(axes, map(torch.as_tensor, pictures), captions, strict=False):
-        axis.imshow(numbers(picture.movedim(0, -1).squeeze(-1).clamp(0, 1)), cmap="gray", vmin=0, vmax=1)
+        axis.imshow(as_shown(picture.clamp(0, 1)), cmap="gray", vmin=0, vmax=1)
         axis.set_title(caption, fontsize=8)
     return figure

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.viz._figure import check_picture, empty_figure, in_lines, numbers
+from gsa.viz._figure import as_shown, check_picture, empty_figure, in_lines, numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def draw_orbit(
 
     limit = max(abs(m).max() for m in maps.values())
     for column, g in enumerate(elements):
-        axes[0, column].imshow(numbers(orbit[g][0].movedim(0, -1).squeeze(-1)), cmap="gray")
+        axes[0, column].imshow(as_shown(orbit[g][0]), cmap="gray")
         axes[0, column].set_title(group.describe(g), fontsize=9)
         for row, pose in enumerate(poses, start=1):
             axes[row, column].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)

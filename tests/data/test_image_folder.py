@@ -68,7 +68,10 @@ def test_stacks_are_counted(tmp_path, recwarn):
     page = Image.new("L", (8, 8))
     for shade, name in enumerate(("dog/3.tif", "cat/b\n.tif")):
         Image.new("L", (8, 8), shade).save(tmp_path / "all" / name, save_all=True, append_images=[page])
-    with pytest.warns(UserWarning, match=r"several pages, of which the first is read \(2\): cat/b\\n.tif, dog/3.tif$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"pages, of which only the first is read without data.channels=pages \(2\): cat/b\\n.tif, dog/3.tif$",
+    ):
         ImageFolderDataModule(tmp_path / "all", 8, batch_size=4).setup()
 
 

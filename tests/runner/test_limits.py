@@ -18,6 +18,7 @@ VALUES = (
     "official",
     "skip",
     "keep",
+    "grey",
     "folder",
     "^(p)_",
     "((",
