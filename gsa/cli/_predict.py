@@ -17,8 +17,8 @@ from gsa.files import one_line, prediction_table, printable, refuse_unwritable, 
 from gsa.files.pictures import (
     BENEATH,
     ENDINGS,
-    count_pages,
     files_inside,
+    has_pages,
     has_transparency,
     is_called_a_picture,
     is_square_of,
@@ -100,7 +100,7 @@ def run(options: Namespace) -> int:
 
 
 def _tell_what_was_not_read(paths: Sequence[Path]) -> None:
-    if stacks := [printable(str(path)) for path in paths if count_pages(path) > 1]:
+    if stacks := [printable(str(path)) for path in paths if has_pages(path)]:
         _note(f"of {len(stacks)} with several pages the first was read:", *stacks)
     if transparent := [printable(str(path)) for path in paths if has_transparency(path)]:
         _note(f"{len(transparent)} with transparent pixels, {BENEATH}", *transparent)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from gsa.files import printable
-from gsa.files.pictures import count_pages, has_transparency
+from gsa.files.pictures import has_pages, has_transparency
 from gsa.files.reading import PictureReader
 
 __all__ = ["Seen", "look_at", "warn_of_dark_files", "warn_of_files"]
@@ -105,4 +105,4 @@ def _seen(path: str, read: PictureReader) -> Seen:
         return Seen(str(error), path)
     if read.reads_pages:
         return Seen(None, content, brightest=read.brightest(path))
-    return Seen(None, content, count_pages(path) > 1, has_transparency(path), read.brightest(path))
+    return Seen(None, content, has_pages(path), has_transparency(path), read.brightest(path))

@@ -17,10 +17,12 @@ __all__ = [
     "ENDINGS",
     "FORMATS",
     "MOST_BYTES",
+    "MOST_PAGES",
     "MOST_PIXELS",
     "brightest",
     "count_pages",
     "files_inside",
+    "has_pages",
     "has_transparency",
     "is_called_a_picture",
     "is_hidden",
@@ -34,6 +36,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is st
 ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
+MOST_PAGES = 1000  # that are channels
 BENEATH = "of which the colour beneath is read, most often black: lay them on white first, if that is meant"
 _LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 _SMALLER = "cut it into pieces, or save it at a smaller scale"
@@ -65,11 +68,20 @@ def passed_over(paths: Sequence[str | os.PathLike[str]]) -> str:
     return printable(f"{len(paths)} are passed over ({often}); expected {', '.join(ENDINGS)}")
 
 
+def has_pages(path: str | os.PathLike[str]) -> bool:
+    """Whether a picture is a TIFF of several pages, such as a stack, of which `read_picture` reads the first."""
+    try:
+        with Image.open(path, formats=("TIFF",)) as opened:
+            return opened.is_animated  # type: ignore[attr-defined]
+    except UnidentifiedImageError:
+        return False
+
+
 def count_pages(path: str | os.PathLike[str]) -> int:
-    """Pages of a TIFF, such as a stack, of which `read_picture` reads the first; 1 of other pictures.
+    """Pages of a TIFF; 1 of other pictures.
 
     Raises:
-        ValueError: as of `read_picture`.
+        ValueError: as of `read_picture`; more than 1000.
     """
     with _opened(path) as opened:
         return _pages(opened)
@@ -140,7 +152,9 @@ def read_pages(path: str | os.PathLike[str], size: int, white: Sequence[float | 
         for page, lightest in enumerate(white):
             opened.seek(page)
             if opened.mode not in ("1", "L", "F") and not opened.mode.startswith("I"):
-                raise ValueError(f"pages must be grey, a channel each, but page {page + 1} is {opened.mode}")
+                raise ValueError(
+                    f"pages must be grey, a channel each, but page {page + 1} is {opened.mode}: save them apart"
+                )
             found.append(_framed(opened, "L", size, lightest))
         return found
 
@@ -164,7 +178,10 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
 
 
 def _pages(opened: Image.Image) -> int:
-    return opened.n_frames if opened.format == "TIFF" else 1  # type: ignore[attr-defined]
+    pages = opened.n_frames if opened.format == "TIFF" else 1  # type: ignore[attr-defined]
+    if pages > MOST_PAGES:
+        raise ValueError(f"a file must have at most {MOST_PAGES} pages, but has {pages}")
+    return pages
 
 
 def _framed(opened: Image.Image, mode: str, size: int, white: float | None) -> Image.Image:

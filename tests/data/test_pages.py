@@ -96,13 +96,19 @@ def coloured(path):
     pages[0].save(path, save_all=True, append_images=[*pages[:3], Image.new("RGB", (16, 16))])
 
 
+def too_many(path):
+    pages = [Image.new("L", (1, 1))] * 1001
+    pages[0].save(path, save_all=True, append_images=pages[1:])
+
+
 def without_pages(path):
     Image.new("L", (16, 16)).save(path.with_suffix(".png"))
 
 
 @pytest.mark.parametrize("change, message", [
     (few_pages, "19.tif .* must have 5 pages, a channel each, but has 3"),
-    (coloured, "19.tif .* must be grey, a channel each, but page 5 is RGB"),
+    (coloured, "19.tif .* must be grey, a channel each, but page 5 is RGB: save them apart"),
+    (too_many, "19.tif .* must have at most 1000 pages, but has 1001"),
     (without_pages, "19.png .* must have 5 pages, a channel each, but has 1"),
 ])  # fmt: skip
 def test_a_file_of_other_channels_is_one_that_cannot_be_read(root, change, message):
