@@ -14,16 +14,8 @@ from torch import Tensor
 from gsa._streams import note, stop_telling
 from gsa.cli._subject import found
 from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
-from gsa.files.pictures import (
-    BENEATH,
-    ENDINGS,
-    files_inside,
-    has_pages,
-    has_transparency,
-    is_called_a_picture,
-    is_square_of,
-    passed_over,
-)
+from gsa.files.folders import ENDINGS, files_inside, is_called_a_picture, passed_over
+from gsa.files.pictures import BENEATH, has_pages, has_transparency, is_square_of
 from gsa.files.reading import PictureReader
 from gsa.groups import Group, group
 from gsa.models import Network, PictureFormat

@@ -14,7 +14,8 @@ from torch.utils.data import Dataset
 
 from gsa.data._parts import rows_of
 from gsa.files import printable
-from gsa.files.pictures import ENDINGS, count_pages, files_inside, is_called_a_picture, is_hidden, passed_over
+from gsa.files.folders import ENDINGS, files_inside, is_called_a_picture, is_hidden, passed_over
+from gsa.files.pictures import count_pages
 from gsa.files.reading import PictureReader
 
 __all__ = ["PictureFiles", "class_names", "digest_of", "pages_in"]

@@ -1,6 +1,6 @@
 """Files and texts that may be cut, changed or hostile: written whole, read with a digest, shown harmlessly; tables.
 
-Pictures are read by `gsa.files.pictures`, which needs Pillow.
+Pictures are found by `gsa.files.folders`, and read by `gsa.files.pictures` and `gsa.files.reading`, which need Pillow.
 """
 
 from gsa.files._signed_json import read_signed, signed

@@ -1,7 +1,6 @@
 """Files of pictures, whatever is in them: a picture comes out, or one error that names the file."""
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,33 +13,25 @@ from gsa.files._text import printable
 
 __all__ = [
     "BENEATH",
-    "ENDINGS",
     "FORMATS",
     "MOST_BYTES",
     "MOST_PAGES",
     "MOST_PIXELS",
     "brightest",
     "count_pages",
-    "files_inside",
     "has_pages",
     "has_transparency",
-    "is_called_a_picture",
-    "is_hidden",
     "is_square_of",
-    "passed_over",
     "read_pages",
     "read_picture",
 ]
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "GIF")  # no other reader is started, whatever a file is called
-ENDINGS = (".apng", ".bmp", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")  # in folders
 MOST_PIXELS = 100_000_000  # of a picture, and of the same picture scaled
 MOST_BYTES = 1_000_000_000  # of a file
 MOST_PAGES = 1000  # that are channels
 BENEATH = "of which the colour beneath is read, most often black: lay them on white first, if that is meant"
-_LITTER = ("desktop.ini", "thumbs.db")  # which systems leave everywhere
 _SMALLER = "cut it into pieces, or save it at a smaller scale"
-_OFTEN = 5  # endings that are named
 _ROWS = 256
 # Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
 _BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
@@ -49,23 +40,6 @@ _NOT_READ = (
     "up to 32 bits, two of 8, or three or four of 8 or 16; floating numbers in one channel of 32 bits; more channels "
     "as pages, a channel each"
 )
-
-
-def is_called_a_picture(path: str | os.PathLike[str]) -> bool:
-    """Whether a name ends as those of the formats do."""
-    return os.fspath(path).lower().endswith(ENDINGS)
-
-
-def is_hidden(path: str | os.PathLike[str]) -> bool:
-    """Whether the name, or that of a folder on the way, begins with a dot, as macOS' ._a.tif beside a.tif."""
-    return any(part.startswith(".") for part in Path(path).parts)
-
-
-def passed_over(paths: Sequence[str | os.PathLike[str]]) -> str:
-    """What is said of files whose names do not end as those of pictures do, by their most frequent endings."""
-    endings = Counter(Path(path).suffix.lower() or "no ending" for path in paths)
-    often = ", ".join(f"{ending}: {count}" for ending, count in endings.most_common(_OFTEN))
-    return printable(f"{len(paths)} are passed over ({often}); expected {', '.join(ENDINGS)}")
 
 
 def has_pages(path: str | os.PathLike[str]) -> bool:
@@ -283,18 +257,3 @@ def _centre(picture: Image.Image, size: int) -> Image.Image:
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     left, top = (round((side - size) / 2) for side in picture.size)
     return picture.crop((left, top, left + size, top + size))
-
-
-def files_inside(folder: Path) -> list[str]:
-    """Files at any depth, folder by folder, in linked ones too; but for hidden ones and what systems leave.
-
-    A link to what the folder itself stands in is passed over.
-    """
-    places, seen = [], set(Path(os.path.realpath(folder)).parents)
-    for place, below, names in os.walk(folder, followlinks=True):
-        seen.add(Path(os.path.realpath(place)))
-        below[:] = [name for name in below if Path(os.path.realpath(os.path.join(place, name))) not in seen]
-        places.append((place, sorted(names)))
-    places.sort()
-    paths = [os.path.join(place, name) for place, names in places for name in names if name.lower() not in _LITTER]
-    return [path for path in paths if not is_hidden(os.path.relpath(path, folder))]

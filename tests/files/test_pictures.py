@@ -14,7 +14,8 @@ from gsa import cli
 from gsa.cli._predict import _read
 from gsa.data import ImageFolderDataModule
 from gsa.files import printable
-from gsa.files.pictures import ENDINGS, FORMATS, brightest, count_pages, has_pages, read_picture
+from gsa.files.folders import ENDINGS
+from gsa.files.pictures import FORMATS, brightest, count_pages, has_pages, read_picture
 from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
 from tests.data.test_image_folder import write_pictures

@@ -13,7 +13,7 @@ from gsa.data._amat import ARCHIVE, read_archive
 from gsa.data._cache import cache_files, read_cache, write_cache
 from gsa.data._idx import read_digits
 from gsa.data._patches import Patches
-from gsa.files.pictures import FORMATS, read_picture
+from gsa.files.pictures import FORMATS, read_pages, read_picture
 from tests.data.test_mnist import write_idx
 from tests.data.test_rotmnist import ROWS, official, write
 from tests.fuzz.outcomes import outcomes
@@ -89,6 +89,15 @@ def test_pictures(tmp_path, kind, options, count):
     file = tmp_path / "picture"
     Image.fromarray(pixels).save(file, kind, **options)
     outcomes(file, lambda: read_picture(file, "RGB", 16).size, count)
+
+
+@edited
+def test_pages(tmp_path, count):
+    """As many as are asked for, or an error."""
+    file = tmp_path / "picture"
+    first, *others = (Image.fromarray(numpy.full((20, 24), 257 * shade, numpy.uint16)) for shade in range(3))
+    first.save(file, "TIFF", save_all=True, append_images=others)
+    outcomes(file, lambda: [page.size for page in read_pages(file, 16, [None] * 3)], count)
 
 
 def opens(file):
