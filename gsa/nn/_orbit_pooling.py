@@ -1,6 +1,7 @@
 """Any network made invariant: its answers to a picture in every pose, pooled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +27,8 @@ class OrbitPooling(nn.Module):
     symmetrisation of Puny et al., Frame Averaging, ICLR 2022.
 
     Args:
-        network: f, pictures [B, C, H, W] → one tensor, whose rows depend on their own picture (but for batch norms).
+        network: f, pictures [B, C, H, W] → a tensor, or a dictionary, list or tuple of tensors, which are pooled one by
+            one. Rows depend on their own picture (but for batch norms).
         group: the point group H, or its name.
         kind: "max" or "mean", over the poses.
         outputs: what f makes: "vectors" [B, D], which have no direction, or "maps" [B, C′, H′, W′] of the picture.
@@ -38,7 +40,7 @@ class OrbitPooling(nn.Module):
         ValueError: an unknown kind; pictures that are not square under turns; answers of other shapes.
     """
 
-    __call__: Callable[..., Tensor]
+    __call__: Callable[..., Any]
 
     def __init__(self, network: nn.Module, group: Group | str, kind: str = "max", outputs: str = "vectors") -> None:
         super().__init__()
@@ -49,32 +51,42 @@ class OrbitPooling(nn.Module):
         self._inverses: list[int] = self.group.inverse.tolist()
         self._turns = bool((self.group.matrices[:, 0, 1].abs() > 1e-9).any())
 
-    def forward(self, images: Tensor) -> Tensor:
-        poses = self.forward_poses(images)
-        return poses.amax(0) if self.kind == "max" else poses.mean(0)
+    def forward(self, images: Tensor) -> Any:
+        return _each(lambda poses: poses.amax(0) if self.kind == "max" else poses.mean(0), self.forward_poses(images))
 
-    def forward_poses(self, images: Tensor) -> Tensor:
+    def forward_poses(self, images: Tensor) -> Any:
         """What is pooled: f(h⁻¹ x), or h f(h⁻¹ x), in every pose h: [|H|, B, D] or [|H|, B, C′, H′, W′]."""
         if images.ndim != 4 or (self._turns and images.shape[-2] != images.shape[-1]):
             square = ", square ones where they are turned" if self._turns else ""
             raise ValueError(f"orbit pooling takes images [B, C, H, W]{square}, but got the shape {list(images.shape)}")
         check_floating(images, "orbit pooling")
-        order, count = self.group.order, images.shape[0]
         answers = self.network(torch.cat([self.group.act(images, back) for back in self._inverses]))
-        ndim, shape = _SHAPES[self.outputs]
-        if not isinstance(answers, Tensor) or answers.ndim != ndim or answers.shape[0] != order * count:
-            found = list(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
+        return _each(lambda answer: self._moved_back(answer, images.shape[0]), answers)
+
+    def _moved_back(self, answer: Any, count: int) -> Tensor:
+        order, (ndim, shape) = self.group.order, _SHAPES[self.outputs]
+        if not isinstance(answer, Tensor) or answer.ndim != ndim or answer.shape[0] != order * count:
+            found = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
             raise ValueError(
                 f"outputs={self.outputs!r} pools {shape} of {order} × {count} pictures, "
                 f"but {type(self.network).__name__} returned {found}"
             )
-        poses = answers.unflatten(0, (order, count))
+        poses = answer.unflatten(0, (order, count))
         if self.outputs == "maps":
             poses = torch.stack([self.group.act(pose, h) for h, pose in enumerate(poses)])
         return poses
 
     def extra_repr(self) -> str:
         return f"{self.group.name}, {self.kind}, outputs={self.outputs}"
+
+
+def _each(function: Callable[[Any], Tensor], answers: Any) -> Any:
+    """Applied to every answer of a dictionary, list or tuple, or to the only one."""
+    if isinstance(answers, Mapping):
+        return {name: _each(function, answer) for name, answer in answers.items()}
+    if isinstance(answers, list | tuple):
+        return [_each(function, answer) for answer in answers]
+    return function(answers)
 
 
 _SHAPES = {"vectors": (2, "[B, D]"), "maps": (4, "[B, C, H, W]")}

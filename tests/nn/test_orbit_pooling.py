@@ -77,7 +77,8 @@ def test_pictures_that_are_not_square_where_nothing_turns():
     (mapper, "vectors", r"pools \[B, D\] of 4 × 3 pictures, but Sequential returned \[12, 3, 2, 2\]"),
     (classifier, "maps", r"pools \[B, C, H, W\] of 4 × 3 pictures, but Sequential returned \[12, 5\]"),
     (lambda: nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (6, -1))), "vectors", r"returned \[6, 196\]"),
-    (lambda: Several(), "vectors", "but Several returned list"),
+    (lambda: Several(lambda x: {"out": None}), "vectors", "but Several returned NoneType"),
+    (lambda: Several(lambda x: [x, x.mean((2, 3))]), "maps", r"but Several returned \[12, 2\]"),
 ])  # fmt: skip
 def test_answers_of_another_shape_are_refused(network, outputs, found):
     with pytest.raises(ValueError, match=found):
@@ -85,8 +86,19 @@ def test_answers_of_another_shape_are_refused(network, outputs, found):
 
 
 class Several(nn.Module):
-    def forward(self, x):
-        return [x.mean((2, 3))]
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
+def test_several_answers_are_pooled_one_by_one():
+    """As torchvision's segmentation networks return a dictionary of maps, and backbones lists of them."""
+    network, other, x = mapper(), mapper(), torch.rand(2, 2, 7, 7)
+    several = Several(lambda x: {"out": network(x), "more": [other(x), (x, 2 * x)]})
+    pooled = OrbitPooling(several, "R4", "mean", "maps")(x)
+    out, inner = OrbitPooling(network, "R4", "mean", "maps")(x), OrbitPooling(other, "R4", "mean", "maps")(x)
+    expected = {"out": out, "more": [inner, [x, 2 * x]]}
+    torch.testing.assert_close(pooled, expected)
 
 
 def test_choices_are_refused_by_name():
