@@ -258,4 +258,4 @@ def _checked_white(white: int | Sequence[int] | None, channels: str) -> int | tu
     if not values or not all(type(value) is int and value >= 1 for value in values):
         several = ", or a list of them for pages" if channels == "pages" else ""
         raise ValueError(f"white must be an integer of at least 1{several}, or None, but got {white!r}")
-    return values if isinstance(white, Sequence) else white  # a list is a tuple then
+    return values[0] if len(values) == 1 else values

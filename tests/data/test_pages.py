@@ -70,6 +70,14 @@ def test_the_channels_are_those_of_the_files(root, recwarn):
     assert PictureFormat.of(known.plain()) == known
 
 
+def test_one_page_is_a_grey_picture(tmp_path):
+    for index in range(20):
+        write_pages(tmp_path / ("cat", "dog")[index % 2] / f"{index}.tif", pages=1, seed=index)
+    data = ImageFolderDataModule(tmp_path, 16, batch_size=4, channels="pages", white=[4000])
+    data.setup()
+    assert (data.in_channels, data.white) == (1, 4000)
+
+
 def test_grey_pictures_have_one_channel(tmp_path):
     write_pictures(tmp_path, parts=("all",))
     data = ImageFolderDataModule(tmp_path / "all", 16, batch_size=4, channels="grey")
