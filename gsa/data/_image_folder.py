@@ -14,6 +14,7 @@ from torch.utils.data import Subset
 from gsa.data._class_folders import PictureFiles, digest_of, pages_in
 from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
+from gsa.data._folds import in_fold, read_fold
 from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._layout import classes_below, places_of, refuse_links
 from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_files
@@ -55,6 +56,8 @@ class ImageFolderDataModule(PictureDataModule):
         split_seed: of the shares; part of the data's identity, apart from `seed`.
         channels: "colour", three; "grey", one; or "pages": those of a TIFF are its channels, the same number in every
             file, each of them grey.
+        fold: of cross-validation, such as "2/5": the second of five shares is the test part, in place of a test_share,
+            and every picture is in one of them.
         batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
 
     Raises:
@@ -84,6 +87,7 @@ class ImageFolderDataModule(PictureDataModule):
         copies: str = "refuse",
         train_pictures: int | None = None,
         channels: str = "colour",
+        fold: str | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if size < 1:
@@ -106,7 +110,8 @@ class ImageFolderDataModule(PictureDataModule):
         if channels == "pages" and "randaugment" in self.augmentation:
             raise ValueError("augmentation must be without randaugment, which changes colours, where channels='pages'")
         self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies
-        self.source, self.channels = self.root.name, channels
+        self.channels, self.fold = channels, read_fold(fold)
+        self.source = self.root.name if fold is None else f"{self.root.name}, fold {fold}"
 
     @property
     def num_classes(self) -> int:  # type: ignore[override]
@@ -140,7 +145,7 @@ class ImageFolderDataModule(PictureDataModule):
     def for_test_only(self) -> bool:  # type: ignore[override]
         """Whether test_share takes all, or there is no other part than root/test."""
         places = places_of(self.root)
-        return set(places) == {"test"} or ("all" in places and self.test_share == 1)
+        return self.fold is None and (set(places) == {"test"} or ("all" in places and self.test_share == 1))
 
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
@@ -164,6 +169,8 @@ class ImageFolderDataModule(PictureDataModule):
         reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
         files_of = partial(PictureFiles.of_folder, classes=classes, read=reader)
         read, contents = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
+        if self.fold is not None:
+            return self._folded(read, contents, classes)
         if self.for_test_only:
             (files,) = read.values()
             return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
@@ -180,6 +187,24 @@ class ImageFolderDataModule(PictureDataModule):
         if "val" not in parts:
             parts |= self._dealt_out(read["train"], contents, places["train"], classes, {"val": self.val_share})
         return parts
+
+    def _folded(
+        self, read: Mapping[str, PictureFiles], contents: Mapping[str, str], classes: Sequence[str]
+    ) -> dict[str, LabelledPictures]:
+        """The test part is one fold; the others are dealt out."""
+        assert self.fold is not None
+        if "all" not in read:
+            raise ValueError(f"fold divides pictures that are in no parts yet, but {self.root} holds {', '.join(read)}")
+        files = read["all"]
+        groups = [contents[path] for path, _ in files.files]
+        if self.groups is not None:
+            groups = self._groups_of(files, self.root, classes)
+            self._judge_copies(contents, dict(zip((path for path, _ in files.files), groups, strict=True)), "group")
+        rest, test = in_fold(files.labels, groups, self.fold, self.split_seed, classes.__getitem__)
+        left = PictureFiles([files.files[row] for row in rest], files.read)
+        return self._dealt_out(left, contents, self.root, classes, {"val": self.val_share}) | {
+            "test": self._mixed(files, test)
+        }
 
     def _dealt_out(
         self,

@@ -33,6 +33,11 @@ def _has_one_group(value: str) -> bool:
         return False
 
 
+def _is_fold(value: str) -> bool:
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", value)
+    return found is not None and 1 <= int(found[1]) <= int(found[2]) and int(found[2]) > 1
+
+
 def _is_white(value: Any) -> bool:
     whites = value if isinstance(value, Sequence) else [value]
     return bool(whites) and all(isinstance(white, int) and white >= 1 for white in whites)
@@ -75,6 +80,7 @@ _FOLDERS = {
     "white": Limit("must be at least 1, or a list of such numbers, one for each page", _is_white),
     "copies": _one_of("refuse", "keep"),
     "channels": _one_of("colour", "grey", "pages"),
+    "fold": Limit("must be one of at least two, such as 1/5 … 5/5", _is_fold),
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}
 

@@ -23,6 +23,7 @@ _LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got sinc
         "white": None,
         "copies": "refuse",
         "channels": "colour",
+        "fold": None,
     },
 }
 

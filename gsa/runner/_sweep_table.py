@@ -3,6 +3,8 @@
 import csv
 import io
 import shlex
+import statistics
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from gsa.runner._resume import is_of_its_words
 __all__ = ["sweep_table"]
 
 _MISSING = "–"
+_MEASURED = ("val_accuracy", "test_accuracy")
+_REPEATED = ("seed", "data.split_seed", "data.fold")  # keys whose values are as good as one another
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,11 @@ class _Job:
     report: dict[str, Any]  # empty, of a job that has not finished
 
     @property
+    def values(self) -> dict[str, str]:
+        """Key → value of its words."""
+        return {key: value for key, _, value in (word.partition("=") for word in self.words)}
+
+    @property
     def accuracy(self) -> float | None:
         return self.report.get("val_accuracy")
 
@@ -34,8 +43,9 @@ class _Job:
 def sweep_table(folder: Path) -> str:
     """The jobs, at least one, whose folders are in that of a sweep: what was varied, parameters, accuracy, folder.
 
-    They are written as jobs.csv as well; of jobs without any result, an earlier one is left as it is. Where the test
-    part has not been looked at, the text ends with the command that tests the best job.
+    They are written as jobs.csv as well; of jobs without any result, an earlier one is left as it is. Means follow over
+    jobs that differ in their seed, or in how their data are divided, alone. Where the test part has not been looked at,
+    the text ends with the command that tests the best job.
 
     Raises:
         OSError: the folder cannot be written.
@@ -43,19 +53,48 @@ def sweep_table(folder: Path) -> str:
     jobs = sorted((_read(place) for place in folder.rglob(".hydra/overrides.yaml")), key=_best_first)
     shared = set.intersection(*(set(job.words) for job in jobs))
     keys = list(dict.fromkeys(word.partition("=")[0] for job in jobs for word in job.words if word not in shared))
-    header = [*keys, "parameters", "val_accuracy", "folder"]
-    rows = [_row(job, keys) for job in jobs]
+    measured = [name for name in _MEASURED if name == "val_accuracy" or any(job.report.get(name) for job in jobs)]
+    header = [*keys, "parameters", *measured, "folder"]
+    rows = [_row(job, keys, measured) for job in jobs]
     file = folder / "jobs.csv"
     is_news = any(job.report for job in jobs) or not file.exists()
     if is_news:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([header, *rows])
         write_whole(file, text.getvalue().encode(errors="backslashreplace"))
-    lines = [header, *([printable(cell) or _MISSING for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    told = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
     where = f"{file} has {'this table' if is_news else 'an earlier table, which is kept'}"
-    return "\n".join(["", *told, where, *_how_to_test(jobs[0])])
+    means = _means(jobs, keys, measured)
+    return "\n".join(["", *_aligned([header, *rows]), where, *_aligned(means), *_how_to_test(jobs[0])])
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Columns below one another."""
+    shown = [[printable(cell) or _MISSING for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in shown]
+
+
+def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -> list[list[str]]:
+    """Mean ± standard deviation over jobs that differ in no other keys than _REPEATED, where some do, best first."""
+    others, repeated = [k for k in keys if k not in _REPEATED], [k for k in keys if k in _REPEATED]
+    alike: dict[tuple[str, ...], list[_Job]] = {}
+    for job in jobs:
+        if job.accuracy is not None:
+            alike.setdefault(tuple(job.values.get(key, "") for key in others), []).append(job)
+    if not repeated or all(len(found) < 2 for found in alike.values()):
+        return []
+    rows = []
+    for values, found in alike.items():
+        numbers = [[job.report[name] for job in found if job.report.get(name) is not None] for name in measured]
+        rows.append([*values, str(len(found)), *(_mean(accuracies) for accuracies in numbers)])
+    rows.sort(key=lambda row: row[len(others) + 1], reverse=True)
+    return [[*others, f"jobs over {', '.join(repeated)}", *measured], *rows]
+
+
+def _mean(values: Sequence[float]) -> str:
+    if len(values) < 2:
+        return f"{values[0]:.4f}" if values else ""
+    return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
 
 
 def _read(overrides: Path) -> _Job:
@@ -73,10 +112,15 @@ def _best_first(job: _Job) -> tuple[bool, float, int, str]:
     return job.accuracy is None, -(job.accuracy or 0), len(name), name
 
 
-def _row(job: _Job, keys: list[str]) -> list[str]:
-    values = {key: value for key, _, value in (word.partition("=") for word in job.words)}
-    accuracy = "" if job.accuracy is None else f"{job.accuracy:.4f}"
-    return [*(values.get(key, "") for key in keys), str(job.report.get("parameters", "")), accuracy, str(job.folder)]
+def _row(job: _Job, keys: Sequence[str], measured: Sequence[str]) -> list[str]:
+    found = [job.report.get(name) for name in measured]
+    accuracies = ["" if value is None else f"{value:.4f}" for value in found]
+    return [
+        *(job.values.get(key, "") for key in keys),
+        str(job.report.get("parameters", "")),
+        *accuracies,
+        str(job.folder),
+    ]
 
 
 def _how_to_test(job: _Job) -> list[str]:

@@ -19,6 +19,8 @@ VALUES = (
     "skip",
     "keep",
     "grey",
+    "2/5",
+    "6/5",
     "folder",
     "^(p)_",
     "((",

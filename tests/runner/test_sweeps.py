@@ -4,6 +4,7 @@ import csv
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,7 +66,7 @@ def test_a_failed_job_leaves_its_error_in_its_folder_and_the_others_go_on(tmp_pa
     rows = table(tmp_path)
     assert [row["model.neighbourhood"] for row in rows if row["val_accuracy"]] != [] and len(rows) == 3
     assert rows[-1] == {
-        "model.neighbourhood": "4", "parameters": "", "val_accuracy": "", "folder": str(folders[1])
+        "model.neighbourhood": "4", "parameters": "", "val_accuracy": "", "test_accuracy": "", "folder": str(folders[1])
     }  # fmt: skip
     assert done.stdout.count(str(tmp_path / "jobs.csv")) == 1 and "`Trainer.fit` stopped" not in done.stdout
 
@@ -97,6 +98,27 @@ def test_a_table_of_damaged_jobs_is_a_table(tmp_path):
     text = sweep_table(tmp_path)
     assert [row["folder"][-1] for row in table(tmp_path)] == ["3", "2", "1", "0"]
     assert text.count("–") >= 2 and "to test the best" not in text
+
+
+def test_jobs_that_differ_in_their_seed_alone_have_a_mean(tmp_path):
+    """Planted: one that has not finished, one that was not tested, and jobs of which nothing is repeated."""
+    found = {("a", 0): (0.5, 0.4), ("a", 1): (0.7, 0.6), ("b", 0): (0.9, 0.7), ("b", 1): (0.8, None), ("c", 0): None}
+    for job, ((name, seed), accuracies) in enumerate(found.items()):
+        folder = tmp_path / str(job)
+        (folder / ".hydra").mkdir(parents=True)
+        (folder / ".hydra" / "overrides.yaml").write_text(f"- model={name}\n- seed={seed}\n")
+        if accuracies:
+            write_report(dict(zip(("val_accuracy", "test_accuracy"), accuracies, strict=True)), folder)
+    lines = [line.split("  ") for line in sweep_table(tmp_path).splitlines()[-3:]]
+    assert [[cell.strip() for cell in line if cell] for line in lines] == [
+        ["model", "jobs over seed", "val_accuracy", "test_accuracy"],
+        ["b", "2", "0.8500 ± 0.0707", "0.7000"],
+        ["a", "2", "0.6000 ± 0.1414", "0.5000 ± 0.1414"],
+    ]
+    assert [row["test_accuracy"] for row in table(tmp_path)] == ["0.7000", "", "0.6000", "0.4000", ""]
+    shutil.rmtree(tmp_path / "1")
+    shutil.rmtree(tmp_path / "3")
+    assert "±" not in sweep_table(tmp_path) and sweep_table(tmp_path).endswith("has this table")
 
 
 @pytest.mark.parametrize("tested", [None, 0.5])
