@@ -16,7 +16,6 @@ from gsa.cli._subject import found
 from gsa.files import one_line, prediction_table, printable, refuse_unwritable, write_whole
 from gsa.files.folders import ENDINGS, files_inside, is_called_a_picture, passed_over
 from gsa.files.pictures import BENEATH, has_pages, has_transparency, is_square_of
-from gsa.files.reading import PictureReader
 from gsa.groups import Group, group
 from gsa.models import Network, PictureFormat
 from gsa.saved import Saved, read
@@ -24,6 +23,7 @@ from gsa.saved import Saved, read
 __all__ = ["run"]
 
 _SHIPPED = "rotmnist_gsa"  # speaks where no other is chosen
+_SHOWN = 5  # files of a note
 _FAR = 0.8  # standard deviations of a pixel, between the mean of a picture and that of the network's
 
 
@@ -77,8 +77,7 @@ def run(options: Namespace) -> int:
         _note(f"of the files in folders, {passed_over(others)}")
     if left_out:
         _note(f"left out {len(left_out)} of {len(files)} pictures:", *left_out)
-    if not _reader(saved.pictures).reads_pages:
-        _tell_what_was_not_read([path for path, _ in table])
+    _tell_what_was_not_read([path for path, _ in table], saved.pictures)
     side = saved.pictures.image_size
     if _of_one_scale(saved.pictures) and (scaled := [path for path, _ in table if not is_square_of(path, side)]):
         _note(
@@ -91,11 +90,21 @@ def run(options: Namespace) -> int:
     return 0 if not left_out else 1 if table else 2
 
 
-def _tell_what_was_not_read(paths: Sequence[Path]) -> None:
-    if stacks := [printable(str(path)) for path in paths if has_pages(path)]:
-        _note(f"of {len(stacks)} with several pages the first was read:", *stacks)
-    if transparent := [printable(str(path)) for path in paths if has_transparency(path)]:
-        _note(f"{len(transparent)} with transparent pixels, {BENEATH}", *transparent)
+def _tell_what_was_not_read(paths: Sequence[Path], known: PictureFormat) -> None:
+    """What is told of files in training, too."""
+    reader = known.reader()
+    if not reader.reads_pages:
+        if stacks := [path for path in paths if has_pages(path)]:
+            _note(f"of {len(stacks)} with several pages the first was read:", *_few(stacks))
+        if transparent := [path for path in paths if has_transparency(path)]:
+            _note(f"{len(transparent)} with transparent pixels, {BENEATH}", *_few(transparent))
+    if known.white is not None and (light := [path for path in paths if reader.is_over_white(path)]):
+        _note(f"{len(light)} with values above what was white in training ({known.white}):", *_few(light))
+
+
+def _few(paths: Sequence[Path]) -> list[str]:
+    more = [f"… and {len(paths) - _SHOWN} more"] if len(paths) > _SHOWN else []
+    return [*(printable(str(path)) for path in paths[:_SHOWN]), *more]
 
 
 def _tell(text: str, table: Path | None) -> None:
@@ -188,14 +197,10 @@ def _asked(files: Sequence[Path], saved: Saved, moves: Group, batch: int, invert
 def _read(path: Path, known: PictureFormat, invert: bool) -> Tensor | ValueError:
     """[C, image_size, image_size] in [0, 1]: the shorter side scaled, the centre cut out."""
     try:
-        picture = torch.from_numpy(_reader(known)(path)) / 255
+        picture = known.read(path)
     except ValueError as error:
         return error
     return 1 - picture if invert else picture
-
-
-def _reader(known: PictureFormat) -> PictureReader:
-    return PictureReader(known.image_size, known.in_channels, known.white, known.pages)
 
 
 def _of_one_scale(known: PictureFormat) -> bool:

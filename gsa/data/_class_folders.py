@@ -3,7 +3,8 @@
 import hashlib
 import os
 import warnings
-from collections.abc import Container, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gsa.files.reading import PictureReader
 __all__ = ["PictureFiles", "class_names", "digest_of", "pages_in"]
 
 Files = list[tuple[str, int]]
+_OPENED = 50
 _READ = ", ".join(ENDINGS)
 
 
@@ -75,8 +77,10 @@ class PictureFiles(Dataset):
         """
         left = [(path, label) for path, label in self.files if path not in paths]
         if gone := {label for _, label in self.files} - {label for _, label in left}:
-            emptied = next(path for path, label in self.files if label in gone)
-            raise ValueError(f"every class must have files that can be read, but there is none beside {emptied}")
+            lost = [path for path, label in self.files if label == min(gone)]
+            raise ValueError(
+                f"every class must have files that can be read, but of one class none can, such as {lost[0]}"
+            )
         return PictureFiles(left, self.read)
 
     def __len__(self) -> int:
@@ -90,19 +94,25 @@ class PictureFiles(Dataset):
             raise OSError(f"since all were looked at, {error}") from error
 
 
-def pages_in(folder: Path) -> int:
-    """Pages of the first picture in a folder that can be read."""
-    for path in filter(is_called_a_picture, files_inside(folder)):
-        with suppress(ValueError):
-            return count_pages(path)
-    return 1  # which each of them is refused for
+def pages_in(folders: Sequence[Path]) -> int:
+    """Pages that most pictures have, of the first fifty in each folder that can be opened."""
+    counts: Counter[int] = Counter()
+    for folder in folders:
+        for path in list(filter(is_called_a_picture, files_inside(folder)))[:_OPENED]:
+            with suppress(ValueError):
+                counts[count_pages(path)] += 1
+    return max(counts, key=lambda pages: (counts[pages], pages), default=1)
 
 
-def digest_of(pictures: Any, root: Path) -> str:
-    """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them."""
+def digest_of(pictures: Any, root: Path, contents: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them.
+
+    Where `contents` has the digest of what every file holds, of these instead of the paths.
+    """
     held, rows = rows_of(pictures)
     files = (held.files[row] for row in rows)
-    lines = (os.fsencode(f"{os.path.relpath(path, root)}\0{label}\n") for path, label in files)
+    known = (contents[path] if contents else os.path.relpath(path, root) for path, _ in files)
+    lines = (os.fsencode(f"{word}\0{held.files[row][1]}\n") for word, row in zip(known, rows, strict=True))
     return hashlib.sha256(b"".join(lines)).hexdigest()
 
 

@@ -18,7 +18,9 @@ class DescribedData(lightning.LightningDataModule):
         white, channels: how files are read, as of `ImageFolderDataModule`.
         for_test_only: whether there are no pictures but those of the test, for networks that are trained.
         parts: {"train", "val", "test"} → pictures, after `setup`.
-        digests: {"train", "val", "test"} → of which files they are, after `setup`; empty of data that do not change.
+        digests: {"train", "val", "test"} → of which files they are, and {"train contents", …} → of what these hold,
+            after `setup`; empty of data that do not change.
+        left_out: path and label of files that cannot be read, after `setup`.
         redrawn: parts that are drawn from files otherwise than until 26 November 2026, after `setup`.
     """
 
@@ -33,6 +35,7 @@ class DescribedData(lightning.LightningDataModule):
     channels: str = "colour"
     for_test_only = False
     digests: Mapping[str, str] = {}
+    left_out: Sequence[tuple[str, int]] = ()
     redrawn: Sequence[str] = ()
     parts: Mapping[str, Any]
     batch_size: int
@@ -54,7 +57,8 @@ class DescribedData(lightning.LightningDataModule):
 
     def describe(self) -> dict[str, str | int]:
         """What a report says of the data; sizes of the parts once they are loaded."""
-        return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()}
+        left_out = {"left_out": len(self.left_out)} if self.left_out else {}
+        return {"name": self.name, "source": self.source} | {part: len(d) for part, d in self.parts.items()} | left_out
 
     def picture_format(self) -> dict[str, Any]:
         """What a trained network has to know to be shown other pictures, in plain values."""

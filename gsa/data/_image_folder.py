@@ -11,13 +11,14 @@ from typing import Any
 import numpy
 from torch.utils.data import Subset
 
+from gsa.data._brightness import warn_of_brightness
 from gsa.data._class_folders import PictureFiles, digest_of, pages_in
 from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._folds import in_fold, read_fold
 from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._layout import classes_below, places_of, refuse_links
-from gsa.data._looked_at import look_at, warn_of_dark_files, warn_of_files
+from gsa.data._looked_at import look_at, warn_of_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
 from gsa.files import printable
 from gsa.files.pictures import BENEATH
@@ -110,6 +111,7 @@ class ImageFolderDataModule(PictureDataModule):
         if channels == "pages" and "randaugment" in self.augmentation:
             raise ValueError("augmentation must be without randaugment, which changes colours, where channels='pages'")
         self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies
+        self._contents: Mapping[str, str] = {}
         self.channels, self.fold = channels, read_fold(fold)
         self.source = self.root.name if fold is None else f"{self.root.name}, fold {fold}"
 
@@ -125,11 +127,11 @@ class ImageFolderDataModule(PictureDataModule):
 
     @cached_property
     def in_channels(self) -> int:  # type: ignore[override]
-        """Three of colours, one of grey; of pages as many as the first file has."""
+        """Three of colours, one of grey; of pages as many as most files have."""
         if self.channels != "pages":
             return 3 if self.channels == "colour" else 1
         first, *_ = places_of(self.root).values()
-        return pages_in(first / self.classes[0])
+        return pages_in([first / name for name in self.classes])
 
     @property
     def mean(self) -> Sequence[float]:  # type: ignore[override]
@@ -149,8 +151,11 @@ class ImageFolderDataModule(PictureDataModule):
 
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
-        """Part → SHA-256 of the paths below the root, and of the labels, of its files in their order."""
-        return {part: digest_of(pictures.dataset, self.root) for part, pictures in self.parts.items()}
+        """Of the paths below the root and the labels of every part, in their order; and of what the files hold."""
+        found = {part: digest_of(pictures.dataset, self.root) for part, pictures in self.parts.items()}
+        for part, pictures in self.parts.items():
+            found[f"{part} contents"] = digest_of(pictures.dataset, self.root, self._contents)
+        return found
 
     def describe(self) -> dict[str, str | int]:
         """With the classes and how many pictures each has, abbreviated, and channels that are not colours."""
@@ -257,8 +262,12 @@ class ImageFolderDataModule(PictureDataModule):
         warn_of_files("several pages, of which only the first is read without data.channels=pages", stacks, self.root)
         transparent = [path for path, found in seen.items() if found.has_transparency]
         warn_of_files(f"transparent pixels, {BENEATH}", transparent, self.root)
-        warn_of_dark_files(seen.values(), self.white)
-        contents = {path: found.content for path, found in seen.items()}
+        deep = [path for path, found in seen.items() if found.has_dark_colours]
+        warn_of_files(
+            "colours of 16 bits that come out dark, as they use less than a quarter: stretch", deep, self.root
+        )
+        warn_of_brightness({path: found.brightest for path, found in seen.items()}, self.white, self.root)
+        self._contents = contents = {path: found.content for path, found in seen.items()}
         self._judge_copies(contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
         self._judge_copies(contents, {path: part for part, files in parts.items() for path, _ in files.files}, "part")
         reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}
@@ -272,6 +281,7 @@ class ImageFolderDataModule(PictureDataModule):
                 f"{found} cannot be read; unreadable='skip' (data.unreadable=skip) trains without them:{listed}"
             )
         left = {part: files.without(reasons) for part, files in parts.items()}
+        self.left_out = [file for files in parts.values() for file in files.files if file[0] in reasons]
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
         return left, contents
 

@@ -4,12 +4,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from gsa.files._text import printable
+from gsa.files._tiff import check_pages, check_tiff, is_dark_at_zero, largest_number
 
 __all__ = [
     "BENEATH",
@@ -19,6 +20,7 @@ __all__ = [
     "MOST_PIXELS",
     "brightest",
     "count_pages",
+    "has_dark_colours",
     "has_pages",
     "has_transparency",
     "is_square_of",
@@ -33,8 +35,7 @@ MOST_PAGES = 1000  # that are channels
 BENEATH = "of which the colour beneath is read, most often black: lay them on white first, if that is meant"
 _SMALLER = "cut it into pieces, or save it at a smaller scale"
 _ROWS = 256
-# Tags of TIFF files: bits of a number; 0 where white is zero; 2 where colours lie apart; (2,) where numbers are signed.
-_BITS, _PHOTOMETRIC, _PLANES, _SAMPLE_FORMAT = 258, 262, 284, 339
+_HOT = 0.001  # share of pixels that may be brighter than what is called the brightest
 _NOT_READ = (
     f"it is not a whole file of {', '.join(FORMATS)}, or a TIFF of a kind that is not read: expected one channel of "
     "up to 32 bits, two of 8, or three or four of 8 or 16; floating numbers in one channel of 32 bits; more channels "
@@ -75,13 +76,22 @@ def has_transparency(path: str | os.PathLike[str] | BinaryIO) -> bool:
 
 
 def brightest(path: str | os.PathLike[str], page: int = 0) -> tuple[int, int] | None:
-    """The largest whole number of a grey picture of more than 8 bits, and the largest it could hold; None of others."""
+    """Of a grey picture of more than 8 bits, what all but a thousandth of the pixels do not exceed, as hot ones do, and
+    the largest whole number that it could hold; None of others."""
     with Image.open(path, formats=FORMATS) as opened:
         opened.seek(page)
         if not opened.mode.startswith("I"):
             return None
         values, white = _numbers(opened)
-        return int(values.max()), int(white)
+        rank = values.size - 1 - int(values.size * _HOT)
+        return int(numpy.partition(values, rank, axis=None)[rank]), int(white)
+
+
+def has_dark_colours(path: str | os.PathLike[str]) -> bool:
+    """Whether a picture has colours of 16 bits, of which 8 are read, that use less than a quarter of their range."""
+    with Image.open(path, formats=FORMATS) as opened:
+        deep = len(opened.getbands()) > 1 and any(";16" in str(tile) for tile in opened.tile)
+        return deep and bool(numpy.asarray(opened.convert("RGB")).max() < 64)
 
 
 def read_picture(
@@ -117,14 +127,17 @@ def read_pages(path: str | os.PathLike[str], size: int, white: Sequence[float | 
         white: of every page, as of `read_picture`.
 
     Raises:
-        ValueError: as of `read_picture`; a page in colour, or another number of pages than `white` has.
+        ValueError: as of `read_picture`; a page in colour or of another size, another number of pages than `white` has.
     """
     with _opened(path) as opened:
         if (pages := _pages(opened)) != len(white):
-            raise ValueError(f"it must have {len(white)} pages, a channel each, but has {pages}")
-        found = []
+            of = f"{len(white)} page{'s' if len(white) > 1 else ''}"
+            raise ValueError(f"it must have {of}, a channel each, but has {pages}")
+        found, size_of_first = [], opened.size
         for page, lightest in enumerate(white):
             opened.seek(page)
+            if opened.size != size_of_first:
+                raise ValueError(f"pages must be of one size, but are of {size_of_first} and {opened.size}")
             if opened.mode not in ("1", "L", "F") and not opened.mode.startswith("I"):
                 raise ValueError(
                     f"pages must be grey, a channel each, but page {page + 1} is {opened.mode}: save them apart"
@@ -153,6 +166,7 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
 
 def _pages(opened: Image.Image) -> int:
     pages = opened.n_frames if opened.format == "TIFF" else 1  # type: ignore[attr-defined]
+    check_pages(opened, pages)
     if pages > MOST_PAGES:
         raise ValueError(f"a file must have at most {MOST_PAGES} pages, but has {pages}")
     return pages
@@ -160,7 +174,7 @@ def _pages(opened: Image.Image) -> int:
 
 def _framed(opened: Image.Image, mode: str, size: int, white: float | None) -> Image.Image:
     _check_pixels(*opened.size, size)
-    _check_planes(opened)
+    check_tiff(opened)
     return _centre(_upright(_eight_bits(opened, white).convert(mode), opened), size)
 
 
@@ -188,21 +202,12 @@ def _check_pixels(width: int, height: int, size: int) -> None:
         )
 
 
-def _check_planes(picture: Image.Image) -> None:
-    """Pillow takes each plane for numbers of 8 bits; of grey pictures there is but one, which it reads right."""
-    tags: Any = getattr(picture, "tag_v2", {})
-    bits = max(tags.get(_BITS, (1,)))
-    if tags.get(_PLANES) == 2 and bits > 8 and len(picture.getbands()) > 1:
-        raise ValueError(
-            f"colours that lie apart (planar) must have at most 8 bits a number, but have {bits}: save them interleaved"
-        )
-
-
 def _eight_bits(picture: Image.Image, white: float | None) -> Image.Image:
     """Grey pictures of more bits than 8, which Pillow would clip, on the scale of 8; others as they are."""
     if picture.mode == "F":
         values, white = numpy.asarray(picture), 1.0
         _check_floating(values)
+        values = values if is_dark_at_zero(picture) else 1 - values
     elif picture.mode.startswith("I"):
         values, most = _numbers(picture)
         white = white or most
@@ -229,15 +234,10 @@ def _check_floating(values: numpy.ndarray) -> None:
 
 def _numbers(picture: Image.Image) -> tuple[numpy.ndarray, float]:
     """Whole numbers of more bits than 8, the larger the lighter, and the largest that they could be."""
-    values = numpy.asarray(picture)
-    if picture.format != "TIFF":
-        return values, 2.0**16 - 1  # the most that other formats have
-    tags: Any = picture.tag_v2  # type: ignore[attr-defined]
-    bits, signed = tags.get(_BITS, (16,))[0], 2 in tags.get(_SAMPLE_FORMAT, ())
-    white = 2.0 ** (bits - signed) - 1
-    if bits == 32 and not signed:
+    values, white = numpy.asarray(picture), largest_number(picture)
+    if white == 2.0**32 - 1:
         values = values.view(numpy.uint32)  # Pillow knows no unsigned ones
-    return (white - values if tags.get(_PHOTOMETRIC) == 0 else values), white  # 0 where white is zero
+    return (values if is_dark_at_zero(picture) else white - values), white
 
 
 def _upright(picture: Image.Image, opened: Image.Image) -> Image.Image:

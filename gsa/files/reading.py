@@ -58,6 +58,11 @@ class PictureReader:
         """The largest whole number of every page that is read, and the largest it could hold: see `brightest`."""
         return [brightest(path, page) for page in range(len(self._whites()))]
 
+    def is_over_white(self, path: str | os.PathLike[str]) -> bool:
+        """Whether numbers of a page that is read are larger than what is white in it, beside a few hot pixels."""
+        pairs = zip(self.brightest(path), self._whites(), strict=True)
+        return any(pair is not None and white is not None and pair[0] > white for pair, white in pairs)
+
     def _whites(self) -> list[int | None]:
         """Of every page that is read."""
         if isinstance(self.white, Sequence):

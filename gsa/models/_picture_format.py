@@ -1,14 +1,18 @@
 """The pictures that a trained network knows."""
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gsa._checks import check_tensor, is_count
+
+if TYPE_CHECKING:
+    from gsa.files.reading import PictureReader
 
 __all__ = ["PictureFormat"]
 
@@ -82,6 +86,20 @@ class PictureFormat:
         if count == self.num_classes:
             return self
         return replace(self, num_classes=count, classes=tuple(map(str, range(count))))
+
+    def reader(self) -> "PictureReader":
+        """What reads files as they were read in training; needs Pillow."""
+        from gsa.files.reading import PictureReader
+
+        return PictureReader(self.image_size, self.in_channels, self.white, self.pages)
+
+    def read(self, path: str | os.PathLike[str]) -> Tensor:
+        """A file as it was read in training: [C, image_size, image_size] in [0, 1], to be normalised.
+
+        Raises:
+            ValueError: one that cannot be read, or has other channels.
+        """
+        return torch.from_numpy(self.reader()(path)) / 255
 
     def normalise(self, pictures: Tensor) -> Tensor:
         """[..., C, H, W] in [0, 1] → what the network is given.

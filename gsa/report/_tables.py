@@ -9,9 +9,10 @@ __all__ = ["write_answers", "write_parts"]
 
 
 def write_parts(run: Subject, folder: Path) -> None:
-    """parts.csv: path, class and part of every picture, where pictures have files."""
+    """parts.csv: path, class and part of every picture, where pictures have files, and of those that are left out."""
     parts, classes = run.data.parts, run.data.classes
     rows = [(path, classes[label], name) for name, part in parts.items() for path, label in part.files or ()]
+    rows += [(path, classes[label], "left out") for path, label in run.data.left_out]
     if rows:
         write_whole(folder / "parts.csv", table(("path", "class", "part"), rows))
 

@@ -15,7 +15,8 @@ def summary(report: dict) -> str:
     lines = [
         f"{report['model']}: group {report['group']}, {report['parameters']:,} parameters, seed {report['seed']}",
         f"data         {report['data']['name']} ({report['data']['source']}), "
-        f"{split['train']} / {split['val']} / {split['test']} for training / validation / test",
+        f"{split['train']} / {split['val']} / {split['test']} for training / validation / test"
+        f"{_left_out(report['data'])}",
     ]
     if report["epochs"]:
         best = report.get("best_epoch")  # which older reports lack
@@ -40,6 +41,10 @@ def summary(report: dict) -> str:
         worst = numpy.max(sampled)  # NaN where one is
         lines.append(f"             sampled between the pixels: {worst:.1e} at worst of {len(sampled)} elements")
     return "\n".join(lines)
+
+
+def _left_out(data: dict) -> str:
+    return f", {data['left_out']} files that cannot be read left out" if data.get("left_out") else ""
 
 
 def _chance(share: float, count: int) -> str:

@@ -187,7 +187,8 @@ def _differing_parts(checkpoint: dict[str, Any], data: Any) -> list[str]:
     there = checkpoint.get("digests")
     if there is None:  # until 23 November 2026
         return list(data.redrawn)
-    return [part for part in there if there[part] != data.digests.get(part)]
+    differing = [name.partition(" ")[0] for name in there if there[name] != data.digests.get(name)]
+    return list(dict.fromkeys(differing))
 
 
 def _named(names: Sequence[str], others: Sequence[str]) -> str:

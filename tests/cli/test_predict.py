@@ -173,6 +173,30 @@ def test_white_is_what_it_was_in_training(tmp_path):
         assert _predict._read(tmp_path / "a.png", known, invert=False).mean().item() == pytest.approx(found, abs=3e-3)
 
 
+def test_files_that_are_lighter_than_in_training_are_told_of(network, tmp_path, capsys, monkeypatch):
+    """Planted: one that is not; one hot pixel is none."""
+    pixels = numpy.full((40, 40), 4000, dtype=numpy.uint16)
+    pixels[0, 0] = 60000
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    Image.fromarray(pixels * 4).save(tmp_path / "b.png")
+    known = PictureFormat("imagefolder", 1, 12, 3, (0.5,), (0.5,), CLASSES, white=4095)
+    saved = read("digits_gsa")
+    monkeypatch.setattr(_predict, "read", lambda *_: type(saved)(network.eval(), saved.model, known))
+    assert cli.main(["predict", str(tmp_path)]) == 0
+    said = capsys.readouterr().err
+    assert "1 with values above what was white in training (4095):" in said and said.count("b.png") == 1
+
+
+def test_a_note_names_a_few_files(network, tmp_path, capsys):
+    for number in range(7):
+        pages = [Image.new("L", (12, 12), number)] * 2
+        pages[0].save(tmp_path / f"{number}.tif", save_all=True, append_images=pages[1:])
+    cli.main(["predict", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert "of 7 with several pages the first was read" in said and "4.tif" in said and "5.tif" not in said
+    assert "… and 2 more" in said
+
+
 def test_one_network_that_says_nothing_finite_leaves_the_rest(network, folder, capsys):
     """Planted: every second picture."""
     network.forward_head = lambda features: torch.tensor([[0.0, 1, 2], [float("nan")] * 3])[: len(features)]

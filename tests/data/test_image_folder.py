@@ -87,9 +87,9 @@ def test_transparent_pictures_are_counted(tmp_path, recwarn):
 
 
 @pytest.mark.parametrize("largest, white, warning", [
-    (2992, None, r"8 bits \(20\) use values up to 2992 of 65535 only, .* dark and coarse: data.white=4095 makes"),
+    (2992, None, "20 of 20 files .* cat.0.tif, use values up to 2992 of 65535 only, .* dark .*: data.white=4095 makes"),
     (2992, 4095, None),
-    (2992, 1023, "up to 2992 of 65535: those above data.white=1023 are all white"),
+    (2992, 1023, "up to 2992 of 65535, such as cat.0.tif: those above data.white=1023 are all white"),
     (40_000, None, None),
 ])  # fmt: skip
 def test_dark_files_are_told_of(tmp_path, recwarn, largest, white, warning):
@@ -137,7 +137,7 @@ def test_a_class_without_a_readable_file_is_refused(tmp_path):
     for file in (tmp_path / "train" / "cat").iterdir():
         file.write_bytes(b"")
     with pytest.raises(
-        ValueError, match="every class must have files that can be read, but there is none beside .*cat"
+        ValueError, match="every class must have files that can be read, but of one class none can, such as .*cat"
     ):
         ImageFolderDataModule(tmp_path, batch_size=1, unreadable="skip").setup()
 

@@ -147,7 +147,7 @@ def test_what_does_not_go_with_channels_is_refused(options, message):
 OWN = ("data=imagefolder", "data.size=16", "data.batch_size=4", "trainer.max_epochs=1", "data.channels=pages")
 
 
-@pytest.mark.filterwarnings("ignore:files ")
+@pytest.mark.filterwarnings("ignore:.*files ")
 def test_a_run_on_pages_predicts_what_it_has_tested(small, root, tmp_path, capsys):
     """Planted: files of fewer pages, and a test on colours."""
     own = (*OWN, f"data.root={root}", "data.white=[4000,900,200,60000,4000]")

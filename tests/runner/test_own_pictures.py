@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+from PIL import Image
 
 import gsa
 from gsa.files import printable
@@ -97,10 +98,15 @@ def of_another_class(root):
     write_pictures(root, parts=(".",), classes=("wolf",))
 
 
+def replaced(root):
+    Image.new("RGB", (9, 9), (9, 99, 199)).save(root / "dog" / "3.jpg")
+
+
 @pytest.mark.parametrize("change, goes_on, is_tested", [
     (renamed, "other classes than those of the data: 'cat' there alone, 'zebra' here alone", False),
     (of_another_class, "other classes than those of the data: none there alone, 'wolf' here alone", False),
     (added, r"files of the parts train.* were added, removed, renamed or replaced", True),
+    (replaced, r"files of the parts \w+ were added, removed, renamed or replaced", True),
     (lambda root: None, None, True),
 ])  # fmt: skip
 def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, change, goes_on, is_tested):
@@ -143,6 +149,7 @@ def test_of_checkpoints_that_tell_of_no_files_those_do_not_go_on_whose_parts_are
         train(small(*options, "train=false", folder="tested"))
 
 
+@pytest.mark.filterwarnings("ignore:data.white=4095 is for")
 def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
     """In a folder whose name is no text; planted: another size, it takes both, and data that have no key for it."""
     write_pictures(tmp_path, parts=("all",))
