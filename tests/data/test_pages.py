@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
+import gsa
 from gsa import cli
 from gsa.data import ImageFolderDataModule
 from gsa.files.reading import PictureReader
@@ -125,12 +126,14 @@ def test_a_file_of_other_channels_is_one_that_cannot_be_read(root, change, messa
         ImageFolderDataModule(root, 16, batch_size=4, channels="pages", white=65535).setup()
 
 
-def test_a_first_file_that_is_damaged_says_nothing_of_the_others(root):
-    (root / "cat" / "0.tif").write_bytes(b"no picture")
+@pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"no picture"), few_pages])
+def test_a_first_file_that_is_not_as_the_others_says_nothing_of_them(root, spoil):
+    spoil(root / "cat" / "0.tif")
     data = ImageFolderDataModule(root, 16, batch_size=4, channels="pages", white=65535, unreadable="skip")
     with pytest.warns(UserWarning, match="1 of 20 files are left out"):
         data.setup()
-    assert data.in_channels == 5
+    assert data.in_channels == 5 and data.left_out == [(str(root / "cat" / "0.tif"), 0)]
+    assert data.describe()["left_out"] == 1
 
 
 @pytest.mark.parametrize("options, message", [
@@ -158,7 +161,10 @@ def test_a_run_on_pages_predicts_what_it_has_tested(small, root, tmp_path, capsy
     tested = list(csv.DictReader((run / "test.csv").read_text("utf-8-sig").splitlines()))
     assert cli.main(["predict", str(root), "--checkpoint", str(run), "--csv", str(tmp_path / "out.csv")]) == 0
     said = {row["path"]: row for row in csv.DictReader((tmp_path / "out.csv").read_text("utf-8-sig").splitlines())}
+    network = gsa.load(run)
     for row in tested:
+        picture = network.pictures.normalise(network.pictures.read(root / row["path"])[None])
+        assert network(picture).softmax(-1)[0, 0].item() == pytest.approx(float(row["cat"]), abs=1e-5)
         assert float(said[str(root / row["path"])]["cat"]) == pytest.approx(float(row["cat"]), abs=1e-5)
     write_pages(tmp_path / "few.tif", pages=3)
     assert cli.main(["predict", str(tmp_path / "few.tif"), "--checkpoint", str(run)]) == 2

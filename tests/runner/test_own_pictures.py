@@ -131,6 +131,16 @@ def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, 
         train(small(*options))
 
 
+@pytest.mark.filterwarnings("ignore:1 of 20 files are left out")
+def test_files_that_are_left_out_are_in_the_report(small, tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    lost = tmp_path / "all" / "cat" / "3.jpg"
+    lost.write_bytes(b"none")
+    train(small(*OWN, f"data.root={tmp_path / 'all'}", "data.unreadable=skip"))
+    report, parts = ((tmp_path / "run" / name).read_text() for name in ("report.txt", "parts.csv"))
+    assert ", 1 files that cannot be read left out" in report and f"{lost},cat,left out" in parts
+
+
 @pytest.mark.parametrize("parts", [("train", "test"), ("all",)])
 def test_of_checkpoints_that_tell_of_no_files_those_do_not_go_on_whose_parts_are_drawn_anew(small, tmp_path, parts):
     """As until 23 November 2026, when copies were torn apart and a validation part was drawn otherwise."""
