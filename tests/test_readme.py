@@ -103,7 +103,7 @@ def test_networks_in_the_table_are_those_of_the_package():
 
 
 def test_the_readme_is_short_and_nothing_is_left_to_fill_in():
-    assert len(README.splitlines()) <= 160
+    assert len(README.splitlines()) <= 170
     for text in PAGES.values():
         assert not re.findall(r"^[A-Z_]{6,}$|TODO|FIXME", text, re.M)
 
