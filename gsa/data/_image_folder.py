@@ -175,7 +175,7 @@ class ImageFolderDataModule(PictureDataModule):
         files_of = partial(PictureFiles.of_folder, classes=classes, read=reader)
         read, contents = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
         if self.fold is not None:
-            return self._folded(read, contents, classes)
+            return self._folded(self.fold, read, contents, classes)
         if self.for_test_only:
             (files,) = read.values()
             return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
@@ -194,10 +194,13 @@ class ImageFolderDataModule(PictureDataModule):
         return parts
 
     def _folded(
-        self, read: Mapping[str, PictureFiles], contents: Mapping[str, str], classes: Sequence[str]
+        self,
+        fold: tuple[int, int],
+        read: Mapping[str, PictureFiles],
+        contents: Mapping[str, str],
+        classes: Sequence[str],
     ) -> dict[str, LabelledPictures]:
         """The test part is one fold; the others are dealt out."""
-        assert self.fold is not None
         if "all" not in read:
             raise ValueError(f"fold divides pictures that are in no parts yet, but {self.root} holds {', '.join(read)}")
         files = read["all"]
@@ -205,7 +208,7 @@ class ImageFolderDataModule(PictureDataModule):
         if self.groups is not None:
             groups = self._groups_of(files, self.root, classes)
             self._judge_copies(contents, dict(zip((path for path, _ in files.files), groups, strict=True)), "group")
-        rest, test = in_fold(files.labels, groups, self.fold, self.split_seed, classes.__getitem__)
+        rest, test = in_fold(files.labels, groups, fold, self.split_seed, classes.__getitem__)
         left = PictureFiles([files.files[row] for row in rest], files.read)
         return self._dealt_out(left, contents, self.root, classes, {"val": self.val_share}) | {
             "test": self._mixed(files, test)
@@ -263,9 +266,7 @@ class ImageFolderDataModule(PictureDataModule):
         transparent = [path for path, found in seen.items() if found.has_transparency]
         warn_of_files(f"transparent pixels, {BENEATH}", transparent, self.root)
         deep = [path for path, found in seen.items() if found.has_dark_colours]
-        warn_of_files(
-            "colours of 16 bits that come out dark, as they use less than a quarter: stretch", deep, self.root
-        )
+        warn_of_files("16-bit colours that come out dark, which data.white does not change", deep, self.root)
         warn_of_brightness({path: found.brightest for path, found in seen.items()}, self.white, self.root)
         self._contents = contents = {path: found.content for path, found in seen.items()}
         self._judge_copies(contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
