@@ -8,15 +8,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy
 from torch.utils.data import Subset
 
 from gsa.data._brightness import warn_of_brightness
 from gsa.data._class_folders import PictureFiles, digest_of, pages_in
-from gsa.data._copies import refuse_copies
-from gsa.data._division import by_groups, divided
-from gsa.data._folds import in_fold, read_fold
-from gsa.data._groups import check_groups, groups_of, refuse_groups_in_two_parts, warn_of_folders
+from gsa.data._dealing import Dealer
+from gsa.data._folds import read_fold
+from gsa.data._groups import check_groups, refuse_groups_in_two_parts
 from gsa.data._layout import classes_below, places_of, refuse_links
 from gsa.data._looked_at import look_at, warn_of_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
@@ -173,91 +171,37 @@ class ImageFolderDataModule(PictureDataModule):
         refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
         reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
         files_of = partial(PictureFiles.of_folder, classes=classes, read=reader)
-        read, contents = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
+        read, dealer = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
         if self.fold is not None:
-            return self._folded(self.fold, read, contents, classes)
+            if "all" not in read:
+                held = ", ".join(read)
+                raise ValueError(f"fold divides pictures that are in no parts yet, but {self.root} holds {held}")
+            return {**dealer.fold(read["all"], self.root, self.fold, self.val_share)}
         if self.for_test_only:
             (files,) = read.values()
-            return {"train": Subset(files, []), "val": Subset(files, []), "test": self._mixed(files, range(len(files)))}
+            none = Subset(files, [])
+            return {"train": none, "val": none, "test": dealer.mixed(files, range(len(files)))}
         if "all" in read:
             shares = {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
-            return self._dealt_out(read["all"], contents, self.root, classes, shares)
+            different = {self._contents[path] for path, _ in read["all"].files}
+            if self.groups is None and len(different) < len(read["all"]):  # copies together
+                self.redrawn = ("train", *shares)
+            return {**dealer.deal(read["all"], self.root, shares)}
         if self.groups is not None:
-            refuse_groups_in_two_parts(
-                {part: self._groups_of(files, places[part], classes) for part, files in read.items()}
-            )
+            refuse_groups_in_two_parts({part: dealer.groups_of(files, places[part]) for part, files in read.items()})
         parts: dict[str, LabelledPictures] = {
-            part: files if part == "train" else self._mixed(files, range(len(files))) for part, files in read.items()
+            part: files if part == "train" else dealer.mixed(files, range(len(files))) for part, files in read.items()
         }
         if "val" not in parts:
-            parts |= self._dealt_out(read["train"], contents, places["train"], classes, {"val": self.val_share})
+            if self.groups is None:  # class by class
+                self.redrawn = ("train", "val")
+            parts |= dealer.deal(read["train"], places["train"], {"val": self.val_share})
         return parts
-
-    def _folded(
-        self,
-        fold: tuple[int, int],
-        read: Mapping[str, PictureFiles],
-        contents: Mapping[str, str],
-        classes: Sequence[str],
-    ) -> dict[str, LabelledPictures]:
-        """The test part is one fold; the others are dealt out."""
-        if "all" not in read:
-            raise ValueError(f"fold divides pictures that are in no parts yet, but {self.root} holds {', '.join(read)}")
-        files = read["all"]
-        groups = [contents[path] for path, _ in files.files]
-        if self.groups is not None:
-            groups = self._groups_of(files, self.root, classes)
-            self._judge_copies(contents, dict(zip((path for path, _ in files.files), groups, strict=True)), "group")
-        rest, test = in_fold(files.labels, groups, fold, self.split_seed, classes.__getitem__)
-        left = PictureFiles([files.files[row] for row in rest], files.read)
-        return self._dealt_out(left, contents, self.root, classes, {"val": self.val_share}) | {
-            "test": self._mixed(files, test)
-        }
-
-    def _dealt_out(
-        self,
-        files: PictureFiles,
-        contents: Mapping[str, str],
-        folder: Path,
-        classes: Sequence[str],
-        shares: dict[str, float],
-    ) -> dict[str, LabelledPictures]:
-        """By part its share of every class; what remains is for training."""
-        named = {f"{part}_share": share for part, share in shares.items()}
-        if self.groups is None:
-            warn_of_folders(folder, classes, list(zip(files.below(folder, classes), files.labels, strict=True)))
-            same = [contents[path] for path, _ in files.files]
-            if "test" not in shares or len(set(same)) < len(same):  # class by class, copies together
-                self.redrawn = ("train", *shares)
-            *drawn, train = divided(files.labels, same, named, self.split_seed, classes.__getitem__)
-        else:
-            groups = self._groups_of(files, folder, classes)
-            by_path = {path: group for (path, _), group in zip(files.files, groups, strict=True)}
-            self._judge_copies(contents, by_path, "group")
-            *drawn, train = by_groups(files.labels, groups, named, self.split_seed, classes.__getitem__)
-        parts = {part: self._mixed(files, rows) for part, rows in zip(shares, drawn, strict=True)}
-        return {"train": Subset(files, train), **parts}
-
-    def _judge_copies(self, contents: Mapping[str, str], places: Mapping[str, str], kind: str) -> None:
-        try:
-            refuse_copies(contents, places, kind)
-        except ValueError as error:
-            if self.copies == "refuse":
-                raise ValueError(f"{error}: take one of each away, or let them be by data.copies=keep") from None
-            warnings.warn(str(error), stacklevel=2)
-
-    def _groups_of(self, files: PictureFiles, folder: Path, classes: Sequence[str]) -> list[str]:
-        return groups_of(files.below(folder, classes), self.groups or "folder")
-
-    def _mixed(self, files: PictureFiles, rows: Sequence[int]) -> Subset:
-        """In an order whose first few are of all classes, for whoever looks at no more (`limit_test_batches`)."""
-        order = numpy.random.default_rng(self.split_seed).permutation(len(rows))
-        return Subset(files, [rows[index] for index in order])
 
     def _readable(
         self, parts: dict[str, PictureFiles], reader: PictureReader
-    ) -> tuple[dict[str, PictureFiles], dict[str, str]]:
-        """The parts without files that cannot be read, and the digest of every file; one message for all of these."""
+    ) -> tuple[dict[str, PictureFiles], Dealer]:
+        """The parts without files that cannot be read, of which one message tells, and what deals the others out."""
         paths = [path for files in parts.values() for path, _ in files.files]
         refuse_links(paths, "every picture must be a file of its own")
         seen = look_at(paths, reader)
@@ -268,12 +212,13 @@ class ImageFolderDataModule(PictureDataModule):
         deep = [path for path, found in seen.items() if found.has_dark_colours]
         warn_of_files("16-bit colours that come out dark, which data.white does not change", deep, self.root)
         warn_of_brightness({path: found.brightest for path, found in seen.items()}, self.white, self.root)
-        self._contents = contents = {path: found.content for path, found in seen.items()}
-        self._judge_copies(contents, {path: str(n) for files in parts.values() for path, n in files.files}, "class")
-        self._judge_copies(contents, {path: part for part, files in parts.items() for path, _ in files.files}, "part")
+        self._contents = {path: found.content for path, found in seen.items()}
+        dealer = Dealer(self.classes, self._contents, self.groups, self.copies, self.split_seed)
+        dealer.judge_copies({path: str(n) for files in parts.values() for path, n in files.files}, "class")
+        dealer.judge_copies({path: part for part, files in parts.items() for path, _ in files.files}, "part")
         reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}
         if not reasons:
-            return parts, contents
+            return parts, dealer
         more = f"\n  … and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
         listed = "".join(f"\n  {reason}" for reason in list(reasons.values())[:_SHOWN]) + more
         found = f"{len(reasons)} of {len(paths)} files"
@@ -284,7 +229,7 @@ class ImageFolderDataModule(PictureDataModule):
         left = {part: files.without(reasons) for part, files in parts.items()}
         self.left_out = [file for files in parts.values() for file in files.files if file[0] in reasons]
         warnings.warn(f"{found} are left out:{listed}", stacklevel=2)
-        return left, contents
+        return left, dealer
 
 
 def _checked_white(white: int | Sequence[int] | None, channels: str) -> int | tuple[int, ...] | None:
