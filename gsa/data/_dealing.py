@@ -54,10 +54,9 @@ class Dealer:
 
     def fold(self, files: PictureFiles, folder: Path, fold: tuple[int, int], val_share: float) -> dict[str, Subset]:
         """The test part is one fold; the others are dealt out."""
-        groups = [self.contents[path] for path, _ in files.files]
-        if self.groups is not None:
-            groups = self._judged_groups(files, folder)
-        rest, test = in_fold(files.labels, groups, fold, self.split_seed, self.classes.__getitem__)
+        same = [self.contents[path] for path, _ in files.files]
+        groups = None if self.groups is None else self._judged_groups(files, folder)
+        rest, test = in_fold(files.labels, same, groups, fold, self.split_seed, self.classes.__getitem__)
         left = PictureFiles([files.files[row] for row in rest], files.read)
         return self.deal(left, folder, {"val": val_share}) | {"test": self.mixed(files, test)}
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy
 
-__all__ = ["by_groups", "divided", "few_of_all", "stratified"]
+__all__ = ["by_groups", "dealt_out_by_groups", "divided", "few_of_all", "stratified"]
 
 
 def divided(
@@ -85,10 +85,30 @@ def by_groups(
     Raises:
         ValueError: a class that has too few groups to be in every part, or of which a part would get none.
     """
+    place, given = dealt_out_by_groups(labels, groups, lambda held: _wanted(held, shares, name), seed)
+    if not given.all():
+        label = int((given == 0).any(0).nonzero()[0][0])
+        found = " / ".join(f"{count:.0f}" for count in given[:, label])
+        raise ValueError(
+            f"every class must have pictures in each of {len(given)} parts, but of {name(label)} they have {found} "
+            f"({', '.join(shares)}, the rest) where groups stay together: make folders train, val and test"
+        )
+    return [numpy.flatnonzero(place == part).tolist() for part in range(len(given))]
+
+
+def dealt_out_by_groups(
+    labels: Sequence[int], groups: Sequence[str], wanted_of: Callable[[numpy.ndarray], numpy.ndarray], seed: int
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """The part of every picture, and how many of each class every part has got: `by_groups`.
+
+    Args:
+        labels, groups, seed: as of `by_groups`.
+        wanted_of: pictures [groups, classes] → what each part should have, [parts, classes].
+    """
     names, rows = numpy.unique(groups, return_inverse=True)
     held = numpy.zeros((len(names), max(labels) + 1))
     numpy.add.at(held, (rows, numpy.array(labels)), 1)
-    total, wanted = held.sum(0), _wanted(held, shares, name)
+    total, wanted = held.sum(0), wanted_of(held)
     order = numpy.random.default_rng(seed).permutation(len(names))
     order = order[numpy.argsort(-held.sum(1)[order], kind="stable")]
     given, place = numpy.zeros_like(wanted), numpy.zeros(len(names), dtype=int)
@@ -98,14 +118,7 @@ def by_groups(
     if not given.all():
         place = _moved(place, held, wanted)
         given = numpy.stack([held[place == part].sum(0) for part in range(len(wanted))])
-    if not given.all():
-        label = int((given == 0).any(0).nonzero()[0][0])
-        found = " / ".join(f"{count:.0f}" for count in given[:, label])
-        raise ValueError(
-            f"every class must have pictures in each of {len(given)} parts, but of {name(label)} they have {found} "
-            f"({', '.join(shares)}, the rest) where groups stay together: make folders train, val and test"
-        )
-    return [numpy.flatnonzero(place[rows] == part).tolist() for part in range(len(given))]
+    return place[rows], given
 
 
 def few_of_all(labels: Sequence[int], count: int, seed: int) -> list[int]:

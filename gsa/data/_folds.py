@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy
 
+from gsa.data._division import dealt_out_by_groups
+
 __all__ = ["in_fold", "read_fold"]
 
 
@@ -23,34 +25,57 @@ def read_fold(fold: str | None) -> tuple[int, int] | None:
 
 
 def in_fold(
-    labels: Sequence[int], groups: Sequence[str], fold: tuple[int, int], seed: int, name: Callable[[int], str]
+    labels: Sequence[int],
+    contents: Sequence[str],
+    groups: Sequence[str] | None,
+    fold: tuple[int, int],
+    seed: int,
+    name: Callable[[int], str],
 ) -> tuple[list[int], list[int]]:
-    """Indices of what is left, and of a fold: scikit-learn's StratifiedGroupKFold.
+    """Indices of what is left, and of a fold; where one is refused, so are all.
+
+    Pictures with the same content stay together, and the folds have of every class as many different ones, but for one.
+    With groups, these stay together, and classes are shared out as evenly as that allows (`dealt_out_by_groups`).
 
     Args:
-        labels, groups: of all pictures; a group stays together, and classes are shared out as evenly as groups allow.
+        labels, contents: of all pictures.
+        groups: of all pictures; None where there are none.
         fold: number, from 1 on, and count; the folds of one seed are disjoint, and together all pictures.
-        seed: of the order in which groups are dealt out.
+        seed: of the order in which pictures or groups are dealt out.
         name: of a label, for messages.
 
     Raises:
-        ValueError: a class with fewer groups than folds, or of which there is none in the fold, or in the rest.
+        ValueError: a class with fewer different pictures, or groups, than folds, or of which a fold would get none.
     """
-    from sklearn.model_selection import StratifiedGroupKFold
-
     number, count = fold
-    known = numpy.asarray(labels)
+    known, kind = numpy.asarray(labels), "different pictures" if groups is None else "groups"
     for label in sorted(set(labels)):
-        if (found := len({group for group, own in zip(groups, labels, strict=True) if own == label})) < count:
+        units = zip(contents if groups is None else groups, labels, strict=True)
+        if (found := len({unit for unit, own in units if own == label})) < count:
             raise ValueError(
-                f"every class must have different pictures or groups in each of {count} folds, but {name(label)} has "
-                f"{found}: take fewer folds"
+                f"every class must have {kind} in each of {count} folds, but {name(label)} has {found}: take fewer"
             )
-    folds = StratifiedGroupKFold(count, shuffle=True, random_state=seed % 2**32).split(known, known, groups)
-    rest, test = list(folds)[number - 1]
-    if missing := [label for label in sorted(set(labels)) if not {label} <= set(known[rest]) & set(known[test])]:
-        raise ValueError(
-            f"every class must have pictures in the fold {number}/{count} and in the others, but {name(missing[0])} is "
-            "missing in one where groups stay together: take fewer folds, or another split_seed"
-        )
-    return rest.tolist(), test.tolist()
+    if groups is None:
+        place = _round_the_folds(labels, contents, count, seed)
+    else:
+        place, _ = dealt_out_by_groups(labels, groups, lambda held: numpy.tile(held.sum(0) / count, (count, 1)), seed)
+    for label in sorted(set(labels)):
+        if len(set(place[known == label].tolist())) < count:
+            raise ValueError(
+                f"every class must have pictures in each of {count} folds, but {name(label)} is missing in one where "
+                f"{kind} stay together: take fewer folds, or another split_seed"
+            )
+    return numpy.flatnonzero(place != number - 1).tolist(), numpy.flatnonzero(place == number - 1).tolist()
+
+
+def _round_the_folds(labels: Sequence[int], contents: Sequence[str], count: int, seed: int) -> numpy.ndarray:
+    """The fold of every picture: class by class, the different ones go to one fold after the other, and so on."""
+    random = numpy.random.default_rng(seed)
+    first: dict[str, int] = {}
+    originals = [first.setdefault(content, row) for row, content in enumerate(contents)]
+    place, turn = numpy.zeros(len(labels), dtype=int), 0
+    for label in sorted(set(labels)):
+        for row in random.permutation([row for row in first.values() if labels[row] == label]).tolist():
+            place[row] = turn % count
+            turn += 1
+    return place[originals]

@@ -1,5 +1,6 @@
 """Anybody's pictures, in one folder a class."""
 
+import hashlib
 import os
 import warnings
 from collections import Counter
@@ -163,8 +164,17 @@ class ImageFolderDataModule(PictureDataModule):
         words = [f"{printable(name)} {counts[label]}" for label, name in enumerate(self.classes)]
         more = f", … and {len(words) - _CLASSES} more" if len(words) > _CLASSES else ""
         channels = {"grey": "1, grey", "pages": f"{self.in_channels}, the pages of every file"}
-        told = {"channels": channels[self.channels]} if self.channels in channels else {}
+        told = {"files": self._digest_of_all()}
+        if self.channels in channels:
+            told["channels"] = channels[self.channels]
+        if self.groups is not None:
+            told["groups"] = self.groups
         return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"} | told
+
+    def _digest_of_all(self) -> str:
+        """Of all files, however they are divided."""
+        held = sorted(f"{os.path.relpath(path, self.root)}\0{content}\n" for path, content in self._contents.items())
+        return hashlib.sha256(os.fsencode("".join(held))).hexdigest()
 
     def load(self) -> dict[str, LabelledPictures]:
         classes, places = self.classes, places_of(self.root)

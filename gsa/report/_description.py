@@ -66,7 +66,9 @@ def describe(
         | {name: version(name) for name in _PACKAGES}
         | {"python": platform.python_version()},
         "machine": _machine(device),
-        "data": {key: data[key] for key in ("name", "source", "channels", "left_out") if key in data},
+        "data": {
+            key: data[key] for key in ("name", "source", "channels", "left_out", "files", "groups") if key in data
+        },
         "split": {part: data[part] for part in ("train", "val", "test")},
         "used": _used(run),
         "history": rows,

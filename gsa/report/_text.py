@@ -32,6 +32,8 @@ def summary(report: dict) -> str:
             auroc = report.get(f"{part}_auroc")  # which reports of more classes, and older ones, lack
             area = "" if auroc is None else f", area under the ROC curve {auroc:.4f}"
             chance = _chance(report["test_accuracy"], used["test"]) if part == "test" else ""
+            if chance and report["data"].get("groups"):
+                chance += " were pictures of a group no more alike than others"
             lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{chance}{area}{share}")
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])

@@ -40,6 +40,7 @@ def refuse_unfit(checkpoint: dict[str, Any], run: Run) -> None:
         _refuse_other_pictures(checkpoint, path, data)
     else:
         refuse_other_format(checkpoint, path, data.picture_format(), config.data)
+        _refuse_other_fold(checkpoint, path, config.data)
         if not data.for_test_only:
             _warn_of_another_test(checkpoint, path, data)
 
@@ -163,6 +164,18 @@ def refuse_other_format(checkpoint: dict[str, Any], path: str, here: Mapping[str
             f"the checkpoint {path} was trained on pictures of {there['in_channels']} channels, but those of the data "
             f"have {here['in_channels']}"
         )
+
+
+def _refuse_other_fold(checkpoint: dict[str, Any], path: str, here: Mapping[str, Any]) -> None:
+    """The other folds are what it was trained on."""
+    there = as_meant(checkpoint.get("hyper_parameters", {}).get("run", {}))["data"]
+    for key in ("fold", "split_seed"):
+        if here.get("fold") is not None and there.get(key) != here.get(key):
+            raise ValueError(
+                f"a network is tested on its own fold, as it was trained on the others, but the checkpoint {path} was "
+                f"trained with data.{key}={there.get(key)}, not {here.get(key)}: leave data.fold out, and say "
+                "data.test_share=1, to test it on all pictures of another folder"
+            )
 
 
 def _as_asked(pictures: Mapping[str, Any]) -> dict[str, str]:

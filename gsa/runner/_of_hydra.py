@@ -34,6 +34,7 @@ def refuse_bad_sweep(config: DictConfig) -> None:
     _refuse_two_folders(config.hydra.overrides.task)
     _refuse_unnoted(config)
     _refuse_second_search(config)
+    _refuse_easiest_division(config)
     _refuse_one_checkpoint(config)
 
 
@@ -73,14 +74,27 @@ def _refuse_unnoted(config: DictConfig) -> None:
 
 def _refuse_second_search(config: DictConfig) -> None:
     """A search draws other values than the one before it, one that is stored too: jobs would be refused one by one."""
-    folder, sweeper = Path(config.hydra.sweep.dir), config.hydra.sweeper
-    is_search = str(sweeper.get("_target_", "")).endswith("OptunaSweeper")
-    draws_anew = OmegaConf.select(sweeper, "sampler.seed") is None
-    if is_search and draws_anew and config.ckpt_path == "auto" and has_jobs(folder):
+    folder = Path(config.hydra.sweep.dir)
+    draws_anew = OmegaConf.select(config.hydra.sweeper, "sampler.seed") is None
+    if _is_search(config) and draws_anew and config.ckpt_path == "auto" and has_jobs(folder):
         raise ConfigError(
             f"ckpt_path=auto goes on with jobs, but a search draws other values than the one in {folder}: choose "
             "another folder (hydra.sweep.dir); one with hydra.sweeper.sampler.seed draws the same again"
         )
+
+
+def _refuse_easiest_division(config: DictConfig) -> None:
+    """A search over folds would find the one whose validation part is the easiest."""
+    for word in config.hydra.overrides.task if _is_search(config) else ():
+        key, _, value = word.lstrip("+").partition("=")
+        if key in ("data.fold", "data.split_seed") and ("," in value or "(" in value):
+            raise ConfigError(
+                f"trials of a search are compared on one division of the pictures: expected one {key}, but got {value}"
+            )
+
+
+def _is_search(config: DictConfig) -> bool:
+    return str(config.hydra.sweeper.get("_target_", "")).endswith("OptunaSweeper")
 
 
 def _refuse_one_checkpoint(config: DictConfig) -> None:

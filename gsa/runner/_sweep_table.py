@@ -53,7 +53,9 @@ def sweep_table(folder: Path) -> str:
     jobs = sorted((_read(place) for place in folder.rglob(".hydra/overrides.yaml")), key=_best_first)
     shared = set.intersection(*(set(job.words) for job in jobs))
     keys = list(dict.fromkeys(word.partition("=")[0] for job in jobs for word in job.words if word not in shared))
-    measured = [name for name in _MEASURED if name == "val_accuracy" or any(job.report.get(name) for job in jobs)]
+    measured = [
+        name for name in _MEASURED if name == "val_accuracy" or any(job.report.get(name) is not None for job in jobs)
+    ]
     header = [*keys, "parameters", *measured, "folder"]
     rows = [_row(job, keys, measured) for job in jobs]
     file = folder / "jobs.csv"
@@ -75,26 +77,38 @@ def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -> list[list[str]]:
-    """Mean ± standard deviation over jobs that differ in no other keys than _REPEATED, where some do, best first."""
+    """Mean ± standard deviation over jobs that differ in no other keys than _REPEATED, where some do, best first.
+
+    Of folds as many should be there as they are; jobs whose pictures have changed in between have none.
+    """
     others, repeated = [k for k in keys if k not in _REPEATED], [k for k in keys if k in _REPEATED]
     alike: dict[tuple[str, ...], list[_Job]] = {}
     for job in jobs:
-        if job.accuracy is not None:
-            alike.setdefault(tuple(job.values.get(key, "") for key in others), []).append(job)
-    if not repeated or all(len(found) < 2 for found in alike.values()):
-        return []
+        folds = job.values.get("data.fold", "").partition("/")[2]  # 1/5 and 1/2 are not of one division
+        alike.setdefault((folds, *(job.values.get(key, "") for key in others)), []).append(job)
     rows = []
-    for values, found in alike.items():
+    for (folds, *values), all_alike in alike.items():
+        found = [job for job in all_alike if job.accuracy is not None]
+        if len(found) < 2:
+            continue
+        wanted = int(folds) * max(len(all_alike) // int(folds), 1) if folds.isdecimal() else len(all_alike)
+        count = str(len(found)) if len(found) == wanted else f"{len(found)} of {wanted}"
         numbers = [[job.report[name] for job in found if job.report.get(name) is not None] for name in measured]
-        rows.append([*values, str(len(found)), *(_mean(accuracies) for accuracies in numbers)])
+        means = [_mean(accuracies, len(found)) for accuracies in numbers]
+        if len({job.report.get("data", {}).get("files") for job in found}) > 1:
+            means = ["of other pictures than one another", *[""] * (len(measured) - 1)]
+        rows.append([*values, count, *means])
+    if not repeated or not rows:
+        return []
     rows.sort(key=lambda row: row[len(others) + 1], reverse=True)
     return [[*others, f"jobs over {', '.join(repeated)}", *measured], *rows]
 
 
-def _mean(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:.4f}" if values else ""
-    return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+def _mean(values: Sequence[float], jobs: int) -> str:
+    if not values:
+        return ""
+    spread = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.4f}{spread}{f' ({len(values)} jobs)' if len(values) < jobs else ''}"
 
 
 def _read(overrides: Path) -> _Job:

@@ -112,13 +112,28 @@ def test_jobs_that_differ_in_their_seed_alone_have_a_mean(tmp_path):
     lines = [line.split("  ") for line in sweep_table(tmp_path).splitlines()[-3:]]
     assert [[cell.strip() for cell in line if cell] for line in lines] == [
         ["model", "jobs over seed", "val_accuracy", "test_accuracy"],
-        ["b", "2", "0.8500 ± 0.0707", "0.7000"],
+        ["b", "2", "0.8500 ± 0.0707", "0.7000 (1 jobs)"],
         ["a", "2", "0.6000 ± 0.1414", "0.5000 ± 0.1414"],
     ]
     assert [row["test_accuracy"] for row in table(tmp_path)] == ["0.7000", "", "0.6000", "0.4000", ""]
     shutil.rmtree(tmp_path / "1")
     shutil.rmtree(tmp_path / "3")
     assert "±" not in sweep_table(tmp_path) and sweep_table(tmp_path).endswith("has this table")
+
+
+def test_folds_have_a_mean_that_says_what_is_missing(tmp_path):
+    """Planted: folds of another number, one that has not finished, and one of pictures that were added later."""
+    for job, (fold, accuracy, files) in enumerate([("1/3", 0.4, "x"), ("2/3", 0.6, "x"), ("3/3", None, "x"),
+                                                   ("1/2", 0.0, "x"), ("2/2", 0.2, "y")]):  # fmt: skip
+        folder = tmp_path / str(job)
+        (folder / ".hydra").mkdir(parents=True)
+        (folder / ".hydra" / "overrides.yaml").write_text(f"- data.fold={fold}\n")
+        if accuracy is not None:
+            write_report({"val_accuracy": accuracy, "test_accuracy": 0.0, "data": {"files": files}}, folder)
+    lines = [[cell.strip() for cell in line.split("  ") if cell] for line in sweep_table(tmp_path).splitlines()[-3:]]
+    assert lines[0] == ["jobs over data.fold", "val_accuracy", "test_accuracy"]
+    assert lines[1][:2] == ["2", "of other pictures than one another"]
+    assert lines[2] == ["2 of 3", "0.5000 ± 0.1414", "0.0000 ± 0.0000"]
 
 
 @pytest.mark.parametrize("tested", [None, 0.5])
@@ -131,6 +146,13 @@ def test_the_best_job_that_was_not_tested_is_tested_by_its_own_words(tmp_path, t
     best.touch()
     command = f"to test the best: python train.py seed=3 train=false {override('ckpt_path', best)}"
     assert sweep_table(tmp_path).endswith(command) is (tested is None)
+
+
+def test_a_search_over_divisions_of_the_pictures_is_refused(tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    for words in (["data.fold=1/5,2/5"], ["data.split_seed=choice(0,1)"]):
+        done = sweep(tmp_path, "search=optuna", "data=imagefolder", "model=digits_z2_sa", *words)
+        assert done.returncode == 2 and "compared on one division of the pictures: expected one data." in done.stderr
 
 
 def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):
