@@ -15,7 +15,7 @@ from gsa.cli._predict import _read
 from gsa.data import ImageFolderDataModule
 from gsa.files import printable
 from gsa.files.folders import ENDINGS
-from gsa.files.pictures import FORMATS, brightest, count_pages, has_pages, read_picture
+from gsa.files.pictures import FORMATS, brightest, read_picture
 from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
 from tests.data.test_image_folder import write_pictures
@@ -246,64 +246,3 @@ def test_pictures_of_8_bits_and_floating_ones_have_their_white(tmp_path, pixels)
     Image.fromarray(pixels).save(tmp_path / "a.tif")
     assert brightest(tmp_path / "a.tif") is None
     assert read_picture(tmp_path / "a.tif", "L", 8, 9).tobytes() == read_picture(tmp_path / "a.tif", "L", 8).tobytes()
-
-
-def of_colours(numbers, planes, sample_format=1):
-    """A TIFF file of channels [H, W, C], written by hand: plane by plane, or those of a pixel together."""
-    (height, width, channels), size = numbers.shape, numbers.itemsize
-    parts = numbers.transpose(2, 0, 1) if planes == 2 else numbers[None]
-    lists = {258: [8 * size] * channels, 273: [0] * len(parts), 279: [parts[0].nbytes] * len(parts),
-             339: [sample_format] * channels}  # fmt: skip
-    tags = {256: [width], 257: [height], 259: [1], 262: [2 if channels == 3 else 1], 277: [channels], 278: [height],
-            284: [planes], **lists}  # fmt: skip
-    beside = 8 + 2 + 12 * len(tags) + 4
-    data = beside + sum(4 * len(values) for values in tags.values())
-    tags[273] = [data + number * parts[0].nbytes for number in range(len(parts))]
-    entries, more = b"", b""
-    for tag, values in sorted(tags.items()):
-        packed = struct.pack(f"<{len(values)}I", *values)
-        here = packed if len(values) == 1 else struct.pack("<I", beside + len(more))
-        entries += struct.pack("<HHI", tag, 4, len(values)) + here
-        more += packed
-    return (
-        struct.pack("<2sHIH", b"II", 42, 8, len(tags))
-        + entries
-        + bytes(4)
-        + more.ljust(data - beside)
-        + parts.tobytes()
-    )
-
-
-@pytest.mark.parametrize("planes, kind", [(1, "u1"), (2, "u1"), (1, "<u2")])
-def test_colours_that_lie_together_or_apart_are_read(tmp_path, planes, kind):
-    pixels = noise(8, 8)
-    numbers = pixels.astype(kind) * (1 if kind == "u1" else 257)
-    (tmp_path / "a.tif").write_bytes(of_colours(numbers, planes))
-    assert (numpy.asarray(read_picture(tmp_path / "a.tif", "RGB", 8)) == pixels).all()
-
-
-def test_colours_of_16_bits_that_lie_apart_are_refused(tmp_path):
-    """Planted: a grey picture, of which the same is said, and whose only plane is read right."""
-    (tmp_path / "a.tif").write_bytes(of_colours(noise(8, 8).astype("<u2") * 257, 2))
-    with pytest.raises(
-        ValueError, match=r"\(planar\) must have at most 8 bits a number, but have 16: save them interl"
-    ):
-        read_picture(tmp_path / "a.tif", "RGB", 8)
-    grey = noise(8, 8, ())
-    Image.fromarray(grey.astype("<u2") * 257).save(tmp_path / "a.tif", tiffinfo={284: 2}, compression="tiff_lzw")
-    assert (numpy.asarray(read_picture(tmp_path / "a.tif", "L", 8)) == grey).all()
-
-
-@pytest.mark.parametrize("channels, kind, sample_format", [(2, "<u2", 1), (3, "<f4", 3), (1, "<f8", 3)])
-def test_a_tiff_of_a_kind_that_is_not_read_is_not_only_called_damaged(tmp_path, channels, kind, sample_format):
-    numbers = numpy.zeros((8, 8, channels), kind)
-    (tmp_path / "a.tif").write_bytes(of_colours(numbers, planes=1, sample_format=sample_format))
-    with pytest.raises(ValueError, match="or a TIFF of a kind that is not read: expected one channel of up to 32 bits"):
-        read_picture(tmp_path / "a.tif", "RGB", 8)
-
-
-@pytest.mark.parametrize("kind, frames, pages", [("TIFF", 3, True), ("TIFF", 1, False), ("GIF", 3, False)])
-def test_stacks_have_pages(tmp_path, kind, frames, pages):
-    first, *others = (Image.fromarray(noise(8, 8, (), seed)) for seed in range(frames))
-    first.save(tmp_path / "a", kind, save_all=True, append_images=others)
-    assert has_pages(tmp_path / "a") == pages and count_pages(tmp_path / "a") == (frames if pages else 1)

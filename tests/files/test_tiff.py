@@ -1,36 +1,43 @@
 """TIFF files that Pillow would read wrong are refused, and those that it reads right are read."""
 
 import struct
+import zlib
 
 import numpy
 import pytest
 from PIL import Image
 
-from gsa.files.pictures import count_pages, has_dark_colours, read_picture
+from gsa.files.pictures import count_pages, has_dark_colours, has_pages, read_picture
 from gsa.files.reading import PictureReader
+from tests.files.test_pictures import noise
 
 LITTLE, BIG = "<", ">"
 NUMBERS = {"B": 1, "b": 2, "H": 1, "h": 2, "I": 1, "i": 2, "f": 3}  # kind → SampleFormat
 
 
-def tiff(values, kind, order=LITTLE, compressed=False, white_is_zero=False, text=None):
-    """One grey page, as the specification has it, of a type that Pillow may not write."""
-    import zlib
-
-    height, width = values.shape
-    data = values.astype(f"{order}{kind}").tobytes()
-    data = zlib.compress(data) if compressed else data
-    size = struct.calcsize(f"{order}{kind}")
-    entries = [
-        (256, width), (257, height), (258, 8 * size), (259, 8 if compressed else 1), (262, 0 if white_is_zero else 1),
-        (273, 8), (277, 1), (278, height), (279, len(data)), (339, NUMBERS[kind]),
-    ]  # fmt: skip
-    directory = struct.pack(f"{order}H", len(entries))
-    for tag, value in entries:
-        directory += struct.pack(f"{order}HHII", tag, 4, 1, value)
-    padding = b"\0" * (len(data) % 2)
-    header = (b"II" if order == LITTLE else b"MM") + struct.pack(f"{order}HI", 42, 8 + len(data) + len(padding))
-    return header + data + padding + directory + b"\0\0\0\0"
+def tiff(values, kind, order=LITTLE, planes=1, sample_format=None, compressed=False, white_is_zero=False):
+    """Numbers [H, W] or [H, W, C], of types that Pillow may not write: plane by plane, or pixel by pixel."""
+    values = values.astype(f"{order}{kind}")
+    values = values if values.ndim == 3 else values[..., None]
+    height, width, channels = values.shape
+    parts = [part.tobytes() for part in (values.transpose(2, 0, 1) if planes == 2 else [values])]
+    parts = [zlib.compress(part) for part in parts] if compressed else parts
+    tags = {
+        256: [width], 257: [height], 258: [8 * values.itemsize] * channels, 259: [8 if compressed else 1],
+        262: [2 if channels == 3 else 0 if white_is_zero else 1], 273: [0] * len(parts), 277: [channels], 278: [height],
+        279: [len(part) for part in parts], 284: [planes], 339: [sample_format or NUMBERS[kind]] * channels,
+    }  # fmt: skip
+    beside = 8 + 2 + 12 * len(tags) + 4
+    data = beside + sum(4 * len(numbers) for numbers in tags.values())
+    tags[273] = [data + sum(map(len, parts[:number])) for number in range(len(parts))]
+    entries, more = b"", b""
+    for tag, numbers in sorted(tags.items()):
+        packed = struct.pack(f"{order}{len(numbers)}I", *numbers)
+        entries += struct.pack(f"{order}HHI", tag, 4, len(numbers))
+        entries += packed if len(numbers) == 1 else struct.pack(f"{order}I", beside + len(more))
+        more += b"" if len(numbers) == 1 else packed
+    header = (b"II" if order == LITTLE else b"MM") + struct.pack(f"{order}HIH", 42, 8, len(tags))
+    return header + entries + bytes(4) + more.ljust(data - beside) + b"".join(parts)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -41,7 +48,7 @@ def test_what_is_read_is_right(tmp_path, kind, order, compressed):
     whole = numpy.arange(64).reshape(8, 8)
     most = {"B": 255, "b": 127, "H": 65535, "h": 32767, "I": 2**32 - 1, "i": 2**31 - 1, "f": 1.0}[kind]
     values = whole / 63 if kind == "f" else (whole * (most // 63)).clip(0, most)
-    (tmp_path / "a.tif").write_bytes(tiff(values, kind, order, compressed))
+    (tmp_path / "a.tif").write_bytes(tiff(values, kind, order, compressed=compressed))
     expected = numpy.round(255 * (values / most))
     try:
         found = numpy.asarray(read_picture(tmp_path / "a.tif", "L", 8))
@@ -83,11 +90,43 @@ def test_pages_of_other_sizes_such_as_those_of_a_pyramid_are_refused(tmp_path):
 
 def test_colours_of_16_bits_that_come_out_dark_are_found(tmp_path):
     """Planted: light ones, and dark ones of 8 bits, which may be night."""
-    from tests.files.test_pictures import of_colours
-
     for largest, is_dark in ((4095, True), (60000, False)):
-        numbers = numpy.full((8, 8, 3), largest, "<u2")
-        (tmp_path / "a.tif").write_bytes(of_colours(numbers, planes=1, sample_format=1))
+        (tmp_path / "a.tif").write_bytes(tiff(numpy.full((8, 8, 3), largest), "H"))
         assert has_dark_colours(tmp_path / "a.tif") is is_dark
     Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "a.png")
     assert not has_dark_colours(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("planes, kind", [(1, "B"), (2, "B"), (1, "H")])
+def test_colours_that_lie_together_or_apart_are_read(tmp_path, planes, kind):
+    pixels = noise(8, 8)
+    numbers = pixels.astype(int) * (1 if kind == "B" else 257)
+    (tmp_path / "a.tif").write_bytes(tiff(numbers, kind, planes=planes))
+    assert (numpy.asarray(read_picture(tmp_path / "a.tif", "RGB", 8)) == pixels).all()
+
+
+def test_colours_of_16_bits_that_lie_apart_are_refused(tmp_path):
+    """Planted: a grey picture, of which the same is said, and whose only plane is read right."""
+    (tmp_path / "a.tif").write_bytes(tiff(noise(8, 8).astype(int) * 257, "H", planes=2))
+    with pytest.raises(
+        ValueError, match=r"\(planar\) must have at most 8 bits a number, but have 16: save them interl"
+    ):
+        read_picture(tmp_path / "a.tif", "RGB", 8)
+    grey = noise(8, 8, ())
+    Image.fromarray(grey.astype("<u2") * 257).save(tmp_path / "a.tif", tiffinfo={284: 2}, compression="tiff_lzw")
+    assert (numpy.asarray(read_picture(tmp_path / "a.tif", "L", 8)) == grey).all()
+
+
+@pytest.mark.parametrize("channels, kind, sample_format", [(2, "H", 1), (3, "f", 3), (1, "d", 3)])
+def test_a_tiff_of_a_kind_that_is_not_read_is_not_only_called_damaged(tmp_path, channels, kind, sample_format):
+    numbers = numpy.zeros((8, 8, channels))
+    (tmp_path / "a.tif").write_bytes(tiff(numbers, kind, sample_format=sample_format))
+    with pytest.raises(ValueError, match="or a TIFF of a kind that is not read: expected one channel of up to 32 bits"):
+        read_picture(tmp_path / "a.tif", "RGB", 8)
+
+
+@pytest.mark.parametrize("kind, frames, pages", [("TIFF", 3, True), ("TIFF", 1, False), ("GIF", 3, False)])
+def test_stacks_have_pages(tmp_path, kind, frames, pages):
+    first, *others = (Image.fromarray(noise(8, 8, (), seed)) for seed in range(frames))
+    first.save(tmp_path / "a", kind, save_all=True, append_images=others)
+    assert has_pages(tmp_path / "a") == pages and count_pages(tmp_path / "a") == (frames if pages else 1)
