@@ -11,7 +11,7 @@ __all__ = ["in_fold", "read_fold"]
 
 
 def read_fold(fold: str | None) -> tuple[int, int] | None:
-    """ "2/5" → (2, 5), the second of five folds.
+    """Number and count of a fold: (2, 5) for "2/5", the second of five; None for None.
 
     Raises:
         ValueError: other texts, fewer than two folds, or one that is not among them.

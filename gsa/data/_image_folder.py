@@ -172,8 +172,9 @@ class ImageFolderDataModule(PictureDataModule):
         return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"} | told
 
     def _digest_of_all(self) -> str:
-        """Of all files, however they are divided."""
-        held = sorted(f"{os.path.relpath(path, self.root)}\0{content}\n" for path, content in self._contents.items())
+        """Of all files that can be read, however they are divided."""
+        read = self._contents.keys() - {path for path, _ in self.left_out}
+        held = sorted(f"{os.path.relpath(path, self.root)}\0{self._contents[path]}\n" for path in read)
         return hashlib.sha256(os.fsencode("".join(held))).hexdigest()
 
     def load(self) -> dict[str, LabelledPictures]:

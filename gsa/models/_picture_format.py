@@ -65,11 +65,12 @@ class PictureFormat:
             raise ValueError("mean and std need a finite number for each channel")
         if not all(value > 0 for value in found.std):
             raise ValueError("std must be positive")
+        if not isinstance(found.pages, bool):
+            raise ValueError("pages must be true or false")
         whites = found.white if isinstance(found.white, tuple) else (found.white,)
-        if found.white is not None and not all(is_count(white, 1) for white in whites):
-            raise ValueError("white must be a positive integer, one for each page, or None")
-        if not isinstance(found.pages, bool) or len(whites) not in (1, found.in_channels):
-            raise ValueError("pages must be true or false, and white one number or one for each of them")
+        fits = whites == (found.white,) or (found.pages and len(whites) == found.in_channels)
+        if found.white is not None and not (fits and all(is_count(white, 1) for white in whites)):
+            raise ValueError("white must be a positive integer, or one for each page, or None")
         names = found.classes
         if not (
             isinstance(names, tuple) and len(names) == found.num_classes and all(isinstance(n, str) for n in names)

@@ -91,7 +91,8 @@ def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -
         found = [job for job in all_alike if job.accuracy is not None]
         if len(found) < 2:
             continue
-        wanted = int(folds) * max(len(all_alike) // int(folds), 1) if folds.isdecimal() else len(all_alike)
+        of_one = max(int(folds), 1) if folds.isdecimal() else 1  # perhaps for several seeds
+        wanted = -(-len(all_alike) // of_one) * of_one
         count = str(len(found)) if len(found) == wanted else f"{len(found)} of {wanted}"
         numbers = [[job.report[name] for job in found if job.report.get(name) is not None] for name in measured]
         means = [_mean(accuracies, len(found)) for accuracies in numbers]

@@ -86,5 +86,6 @@ class Examination(nn.Module):
     def result(self) -> Findings:
         """What all batches together show; to be asked for while all processes are there."""
         rows, labels, chances = (tensor.cpu() for tensor in self.answers.compute())
-        answers = rows.reshape(-1), labels.reshape(-1), chances.reshape(len(rows.reshape(-1)), -1)  # of one, too
+        # torchmetrics takes away the axis of a single picture
+        answers = rows.reshape(-1), labels.reshape(-1), chances.reshape(-1, self.confusion.num_classes)
         return Findings(self.confusion.compute().cpu(), float(self.calibration.compute()), self.mistakes, *answers)

@@ -148,6 +148,15 @@ def test_the_best_job_that_was_not_tested_is_tested_by_its_own_words(tmp_path, t
     assert sweep_table(tmp_path).endswith(command) is (tested is None)
 
 
+def test_folds_of_several_seeds_are_counted_together(tmp_path):
+    for job in range(5):  # 1/2, 2/2 of two seeds, and one of a third
+        folder = tmp_path / str(job)
+        (folder / ".hydra").mkdir(parents=True)
+        (folder / ".hydra" / "overrides.yaml").write_text(f"- data.fold={1 + job % 2}/2\n- seed={job // 2}\n")
+        write_report({"val_accuracy": 0.5, "test_accuracy": None}, folder)
+    assert sweep_table(tmp_path).splitlines()[-1].split("  ")[0] == "5 of 6"
+
+
 def test_a_search_over_divisions_of_the_pictures_is_refused(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     for words in (["data.fold=1/5,2/5"], ["data.split_seed=choice(0,1)"]):
