@@ -12,7 +12,7 @@ from gsa.data._class_folders import PictureFiles
 from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._folds import in_fold
-from gsa.data._groups import groups_of, warn_of_folders
+from gsa.data._groups import groups_of, is_alone, warn_of_folders
 
 __all__ = ["Dealer"]
 
@@ -68,6 +68,11 @@ class Dealer:
     def groups_of(self, files: PictureFiles, folder: Path) -> list[str]:
         """The group of every file; of each its own where none are asked for."""
         return groups_of(self._below(files, folder), self.groups or "folder")
+
+    def in_groups(self, files: PictureFiles, folder: Path) -> dict[str, str]:
+        """The group of every file that is in one."""
+        groups = zip(files.files, self.groups_of(files, folder), strict=True)
+        return {path: group for (path, _), group in groups if not is_alone(group)}
 
     def judge_copies(self, places: Mapping[str, str], kind: str) -> None:
         """Refuse files with the same content in two places, or warn of them, as `refuse_copies`."""

@@ -21,6 +21,7 @@ class DescribedData(lightning.LightningDataModule):
         digests: {"train", "val", "test"} → of which files they are, and {"train contents", …} → of what these hold,
             after `setup`; empty of data that do not change.
         left_out: path and label of files that cannot be read, after `setup`.
+        group_of: of every file that is in a group, such as a patient, that group, after `setup`.
         redrawn: parts that are drawn from files otherwise than until 26 November 2026, after `setup`.
     """
 
@@ -36,6 +37,7 @@ class DescribedData(lightning.LightningDataModule):
     for_test_only = False
     digests: Mapping[str, str] = {}
     left_out: Sequence[tuple[str, int]] = ()
+    group_of: Mapping[str, str] = {}
     redrawn: Sequence[str] = ()
     parts: Mapping[str, Any]
     batch_size: int

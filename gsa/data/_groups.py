@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gsa.files import printable
 
-__all__ = ["check_groups", "groups_of", "refuse_groups_in_two_parts", "warn_of_folders"]
+__all__ = ["check_groups", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
 
 _SHOWN = 5  # names of a message
 _ALONE = os.sep  # begins the group of a picture in no folder, as it does no folder's name
@@ -54,6 +54,11 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
     return [match[1] for match in found if match is not None]
 
 
+def is_alone(group: str) -> bool:
+    """Whether `groups_of` has given it to one picture that is in no folder."""
+    return group.startswith(_ALONE)
+
+
 def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
     """Parts that somebody has made share no group.
 
@@ -66,7 +71,7 @@ def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
     first: dict[str, str] = {}
     for part, found in groups.items():
         for group in found:
-            if not group.startswith(_ALONE) and (other := first.setdefault(group, part)) != part:
+            if (other := first.setdefault(group, part)) != part:
                 raise ValueError(
                     f"a group must be in one part only, but {printable(group)} is in {other} and in {part}: move its "
                     "pictures into one, or leave data.groups out"

@@ -183,6 +183,10 @@ class ImageFolderDataModule(PictureDataModule):
         reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
         files_of = partial(PictureFiles.of_folder, classes=classes, read=reader)
         read, dealer = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
+        if self.groups is not None:
+            groups = {part: dealer.in_groups(files, places[part]) for part, files in read.items()}
+            refuse_groups_in_two_parts({part: [*of_part.values()] for part, of_part in groups.items()})
+            self.group_of = {path: group for of_part in groups.values() for path, group in of_part.items()}
         if self.fold is not None:
             if "all" not in read:
                 held = ", ".join(read)
@@ -198,8 +202,6 @@ class ImageFolderDataModule(PictureDataModule):
             if self.groups is None and len(different) < len(read["all"]):  # copies together
                 self.redrawn = ("train", *shares)
             return {**dealer.deal(read["all"], self.root, shares)}
-        if self.groups is not None:
-            refuse_groups_in_two_parts({part: dealer.groups_of(files, places[part]) for part, files in read.items()})
         parts: dict[str, LabelledPictures] = {
             part: files if part == "train" else dealer.mixed(files, range(len(files))) for part, files in read.items()
         }

@@ -4,6 +4,7 @@ from gsa._extras import brought_by
 
 with brought_by("train"):
     from gsa.report._announcement import announcement
+    from gsa.report._certainty import difference_interval, share_interval
     from gsa.report._description import (
         describe,
         forget_peak_memory,
@@ -26,10 +27,12 @@ __all__ = [
     "announcement",
     "dashboard",
     "describe",
+    "difference_interval",
     "draw_gallery",
     "forget_peak_memory",
     "peak_memory_mb",
     "read_report",
+    "share_interval",
     "show_on_wandb",
     "summary",
     "symmetry_of",

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
+from gsa.report._certainty import share_interval
 from gsa.report._subject import Findings, Subject
 from gsa.symmetry import equivariance_error, measured_group
 
@@ -56,6 +57,7 @@ def describe(
         "val_accuracy": metrics.get("val/accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
         "test_auroc": metrics.get("test/auroc"),
+        **_certainty(run, findings),
         "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
         "confusion": None if findings is None else _confusion(findings.confusion, run.data),
         "calibration_error": None if findings is None else findings.calibration_error,
@@ -73,6 +75,17 @@ def describe(
         "used": _used(run),
         "history": rows,
     }
+
+
+def _certainty(run: Subject, findings: Findings | None) -> dict[str, Any]:
+    """The 95 % interval of the test's accuracy; and of how many groups its pictures are, if of any."""
+    if findings is None:
+        return {"test_interval": None, "test_groups": None}
+    rows, groups = findings.rows.tolist(), run.data.group_of
+    files = run.data.parts["test"].files
+    units = [groups.get(files[row][0]) or files[row][0] for row in rows] if groups else rows
+    interval = share_interval(findings.labels == findings.chances.argmax(1), units)
+    return {"test_interval": list(interval), "test_groups": len(set(units)) if groups else None}
 
 
 def _by_class(confusion: Tensor, data: Any) -> dict[str, float | None]:

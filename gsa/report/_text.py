@@ -1,12 +1,15 @@
 """The report in words."""
 
-import math
+from collections.abc import Sequence
 
 import numpy
+
+from gsa.files import printable
 
 __all__ = ["summary"]
 
 _FEW = 1000  # test pictures, whose accuracy is told with how far it may be off by chance
+_SHOWN = 3  # classes
 
 
 def summary(report: dict) -> str:
@@ -31,10 +34,9 @@ def summary(report: dict) -> str:
             share = f" (of {used[part]} pictures only)" if used[part] < split[part] else ""
             auroc = report.get(f"{part}_auroc")  # which reports of more classes, and older ones, lack
             area = "" if auroc is None else f", area under the ROC curve {auroc:.4f}"
-            chance = _chance(report["test_accuracy"], used["test"]) if part == "test" else ""
-            if chance and report["data"].get("groups"):
-                chance += " were pictures of a group no more alike than others"
+            chance = _chance(report["test_interval"], used["test"], report["test_groups"]) if part == "test" else ""
             lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{chance}{area}{share}")
+    lines += _worst_classes(report)
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
@@ -49,13 +51,21 @@ def _left_out(data: dict) -> str:
     return f", {data['left_out']} files that cannot be read left out" if data.get("left_out") else ""
 
 
-def _chance(share: float, count: int) -> str:
-    """Where 95 % confidence places a share that was found in few trials (Wilson 1927); nothing where there were many.
-
-    (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n),   z = 1.96
-    """
-    if count >= _FEW:
+def _chance(interval: Sequence[float] | None, pictures: int, groups: int | None) -> str:
+    """How far the share may be off by chance, where there are few pictures, or few groups of them."""
+    if interval is None or (groups or pictures) >= _FEW:
         return ""
-    z, scale = 1.96, 100 / (1 + 1.96**2 / count)
-    middle, half = share + z**2 / (2 * count), z * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
-    return f", 95 % interval {scale * (middle - half):.1f} to {scale * (middle + half):.1f} %"
+    low, high = interval
+    of_groups = f", of {groups} groups" if groups else ""
+    return f", 95 % interval {100 * low:.1f} to {100 * high:.1f} %{of_groups}"
+
+
+def _worst_classes(report: dict) -> list[str]:
+    """Those of which the largest share is missed."""
+    if not report["confusion"]:
+        return []
+    classes, counts = report["confusion"]["classes"], report["confusion"]["counts"]
+    found = [(row[label] / sum(row), classes[label], sum(row)) for label, row in enumerate(counts) if sum(row)]
+    worst = [one for one in sorted(found) if one[0] < 1][:_SHOWN]
+    told = [f"{printable(name)} {100 * share:.1f} % (of {count})" for share, name, count in worst]
+    return [f"{'':12s} worst of {len(found)} classes: {', '.join(told)}"] if told else []

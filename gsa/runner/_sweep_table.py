@@ -14,6 +14,7 @@ import yaml
 
 from gsa.files import printable, write_whole
 from gsa.report import read_report
+from gsa.runner._cross_validated import Answered, together
 from gsa.runner._quoted import override
 from gsa.runner._resume import is_of_its_words
 
@@ -86,7 +87,7 @@ def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -
     for job in jobs:
         folds = job.values.get("data.fold", "").partition("/")[2]  # 1/5 and 1/2 are not of one division
         alike.setdefault((folds, *(job.values.get(key, "") for key in others)), []).append(job)
-    rows = []
+    rows: list[tuple[list[str], Answered | None]] = []
     for (folds, *values), all_alike in alike.items():
         found = [job for job in all_alike if job.accuracy is not None]
         if len(found) < 2:
@@ -96,13 +97,19 @@ def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -
         count = str(len(found)) if len(found) == wanted else f"{len(found)} of {wanted}"
         numbers = [[job.report[name] for job in found if job.report.get(name) is not None] for name in measured]
         means = [_mean(accuracies, len(found)) for accuracies in numbers]
+        answered = None
         if len({job.report.get("data", {}).get("files") for job in found}) > 1:
             means = ["of other pictures than one another", *[""] * (len(measured) - 1)]
-        rows.append([*values, count, *means])
+        elif of_one > 1 and len(found) == wanted:
+            with suppress(OSError, ValueError, csv.Error):  # not tested, or damaged
+                answered = Answered.of_runs([job.folder for job in found])
+        rows.append(([*values, count, *means], answered))
     if not repeated or not rows:
         return []
-    rows.sort(key=lambda row: row[len(others) + 1], reverse=True)
-    return [[*others, f"jobs over {', '.join(repeated)}", *measured], *rows]
+    rows.sort(key=lambda row: row[0][len(others) + 1], reverse=True)
+    header, cells = [*others, f"jobs over {', '.join(repeated)}", *measured], [row for row, _ in rows]
+    tested = [answered for _, answered in rows]
+    return [[*line, *more] for line, more in zip([header, *cells], together(tested), strict=True)]
 
 
 def _mean(values: Sequence[float], jobs: int) -> str:

@@ -1,31 +1,48 @@
 """The report in a few lines."""
 
-import pytest
-
-from gsa.report import summary
+from gsa.report import share_interval, summary
 
 REPORT = {
     "model": "net", "group": None, "parameters": 7, "seed": 0, "data": {"name": "cells", "source": "mine"},
     "epochs": 12, "train_seconds": 1, "seconds_per_epoch": 0.1, "peak_memory_mb": 9, "val_accuracy": 0.5,
-    "equivariance_error": {},
+    "equivariance_error": {}, "test_groups": None, "confusion": None,
 }  # fmt: skip
 
 
 def told(right, count, **more):
     split = {"train": 9, "val": 9, "test": count}
-    return summary(REPORT | {"split": split, "used": split, "test_accuracy": right / count} | more)
+    found = {
+        "test_accuracy": right / count,
+        "test_interval": share_interval([1] * right + [0] * (count - right), range(count)),
+    }
+    return summary(REPORT | {"split": split, "used": split} | found | more)
 
 
-@pytest.mark.parametrize("right, count", [(8, 10), (10, 10), (0, 7), (390, 397)])
-def test_few_pictures_are_told_with_what_chance_may_do(right, count):
-    """Against SciPy."""
-    expected = pytest.importorskip("scipy.stats").binomtest(right, count).proportion_ci(method="wilson")
-    low, high = (f"{100 * end + 0.0:.1f}" for end in expected)
-    assert f" %, 95 % interval {low} to {high} %\n" in told(right, count)
+def test_few_pictures_or_groups_are_told_with_what_chance_may_do():
+    assert "test         80.00 %, 95 % interval 49.0 to 94.3 %\n" in told(8, 10)
+    assert "test         80.00 %, 95 % interval 49.0 to 94.3 %, of 4 groups\n" in told(8, 10, test_groups=4)
+    assert "interval 46.9 to 53.1 %, of 999 groups\n" in told(500, 1000, test_groups=999)
 
 
-def test_of_many_pictures_and_of_validation_it_is_not():
+def test_of_many_and_of_validation_it_is_not():
     assert "interval" not in told(500, 1000) and told(9, 10).count("interval") == 1
+    assert "interval" not in told(500, 1000, test_groups=1000) and "interval" not in told(9, 10, test_interval=None)
+
+
+def test_the_classes_that_are_missed_most_are_named():
+    """One without a test picture and one without a mistake are not."""
+    counts = [
+        [3, 0, 0, 0, 1, 0],
+        [0, 9, 0, 0, 0, 0],
+        [0, 0, 1, 1, 0, 0],
+        [0] * 6,
+        [0, 0, 0, 0, 9, 1],
+        [0, 0, 0, 0, 1, 3],
+    ]
+    confusion = {"classes": [*"abcde", "f\x1b"], "counts": counts}
+    text = told(25, 29, confusion=confusion)
+    assert "\n             worst of 5 classes: c 50.0 % (of 2), a 75.0 % (of 4), f\\x1b 75.0 % (of 4)\n" in text
+    assert "worst" not in told(9, 9, confusion={"classes": ["a"], "counts": [[9]]}) and "worst" not in told(9, 10)
 
 
 def test_the_chosen_epoch_is_counted_from_one():
