@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from gsa.data._kept import KeptPictures
 from gsa.data._parts import rows_of
 from gsa.files import printable
 from gsa.files.folders import ENDINGS, files_inside, is_called_a_picture, is_hidden, passed_over
 from gsa.files.pictures import count_pages
-from gsa.files.reading import PictureReader
 
 __all__ = ["PictureFiles", "class_names", "digest_of", "pages_in"]
 
@@ -34,7 +34,7 @@ class PictureFiles(Dataset):
         read: what reads a file, uint8 [C, H, W].
     """
 
-    def __init__(self, files: Files, read: PictureReader) -> None:
+    def __init__(self, files: Files, read: KeptPictures) -> None:
         self.files, self.read = files, read
 
     @property
@@ -43,18 +43,20 @@ class PictureFiles(Dataset):
         return [label for _, label in self.files]
 
     @classmethod
-    def of_folder(cls, folder: Path, classes: Sequence[str], read: PictureReader) -> "PictureFiles":
+    def of_folder(
+        cls, folder: Path, classes: Sequence[str], read: KeptPictures, may_lack: bool = False
+    ) -> "PictureFiles":
         """The files at folder/<class>/** whose names end as pictures' do, in the order of their names; others warn.
 
         Raises:
-            FileNotFoundError: a class without any.
+            FileNotFoundError: a class without any; of those that may lack them, all.
         """
         found: Files = []
         others: list[str] = []
         for label, name in enumerate(classes):
             inside = files_inside(folder / name)
             pictures = [(path, label) for path in inside if is_called_a_picture(path)]
-            if not pictures:
+            if not pictures and not (may_lack and (found or label + 1 < len(classes))):
                 raise FileNotFoundError(
                     f"there are no pictures in {folder / name}; expected files of {_READ} that are not hidden: a class "
                     "without any is left out by taking its folder away"

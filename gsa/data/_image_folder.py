@@ -16,6 +16,7 @@ from gsa.data._class_folders import PictureFiles, digest_of, pages_in
 from gsa.data._dealing import Dealer
 from gsa.data._folds import read_fold
 from gsa.data._groups import check_groups, refuse_groups_in_two_parts
+from gsa.data._kept import KeptPictures
 from gsa.data._layout import classes_below, places_of, refuse_links
 from gsa.data._looked_at import look_at, warn_of_files
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
@@ -44,7 +45,7 @@ class ImageFolderDataModule(PictureDataModule):
         size: side of the pictures in pixels.
         val_share: of the pictures that are not for the test, where there is no folder val.
         test_share: of the pictures of every class, where there are no parts; 1 tests a trained network on all of them,
-            as a folder test does that has neither train nor val beside it.
+            as a folder test does that has neither train nor val beside it. Then a class may be an empty folder.
         least_batches: an epoch goes through few pictures several times, until it has so many batches.
         unreadable: "refuse" data with files that cannot be read, or "skip" those files with a warning.
         groups: of pictures that come into one part, whatever their class: None; "folder" of a class that they are in,
@@ -58,6 +59,8 @@ class ImageFolderDataModule(PictureDataModule):
             file, each of them grey.
         fold: of cross-validation, such as "2/5": the second of five shares is the test part, in place of a test_share,
             and every picture is in one of them.
+        kept_gb: gigabytes of pictures that stay in memory once they are read, scaled and cut, of all parts; what is
+            more is read anew in every epoch.
         batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
 
     Raises:
@@ -88,6 +91,7 @@ class ImageFolderDataModule(PictureDataModule):
         train_pictures: int | None = None,
         channels: str = "colour",
         fold: str | None = None,
+        kept_gb: float = 2,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if size < 1:
@@ -100,6 +104,8 @@ class ImageFolderDataModule(PictureDataModule):
             raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
         if copies not in ("refuse", "keep"):
             raise ValueError(f"copies must be 'refuse' or 'keep', but got {copies!r}")
+        if not kept_gb >= 0:  # nor NaN
+            raise ValueError(f"kept_gb must not be negative, but got {kept_gb}")
         check_groups(groups)
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
         if least_batches < 0:
@@ -110,6 +116,7 @@ class ImageFolderDataModule(PictureDataModule):
         if channels == "pages" and "randaugment" in self.augmentation:
             raise ValueError("augmentation must be without randaugment, which changes colours, where channels='pages'")
         self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies
+        self.kept_gb = kept_gb
         self._contents: Mapping[str, str] = {}
         self.channels, self.fold = channels, read_fold(fold)
         self.source = self.root.name if fold is None else f"{self.root.name}, fold {fold}"
@@ -181,8 +188,9 @@ class ImageFolderDataModule(PictureDataModule):
         classes, places = self.classes, places_of(self.root)
         refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
         reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
-        files_of = partial(PictureFiles.of_folder, classes=classes, read=reader)
-        read, dealer = self._readable({part: files_of(folder) for part, folder in places.items()}, reader)
+        pictures = KeptPictures(reader, self.kept_gb * 1e9)
+        files_of = partial(PictureFiles.of_folder, classes=classes, read=pictures, may_lack=self.for_test_only)
+        read, dealer = self._readable({part: files_of(folder) for part, folder in places.items()}, pictures)
         if self.groups is not None:
             groups = {part: dealer.in_groups(files, places[part]) for part, files in read.items()}
             refuse_groups_in_two_parts({part: [*of_part.values()] for part, of_part in groups.items()})
@@ -212,12 +220,12 @@ class ImageFolderDataModule(PictureDataModule):
         return parts
 
     def _readable(
-        self, parts: dict[str, PictureFiles], reader: PictureReader
+        self, parts: dict[str, PictureFiles], pictures: KeptPictures
     ) -> tuple[dict[str, PictureFiles], Dealer]:
         """The parts without files that cannot be read, of which one message tells, and what deals the others out."""
         paths = [path for files in parts.values() for path, _ in files.files]
         refuse_links(paths, "every picture must be a file of its own")
-        seen = look_at(paths, reader)
+        seen = look_at(paths, pictures)
         stacks = [path for path, found in seen.items() if found.more_pages]
         warn_of_files("several pages, of which only the first is read without data.channels=pages", stacks, self.root)
         transparent = [path for path, found in seen.items() if found.has_transparency]

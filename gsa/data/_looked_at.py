@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import track
 
+from gsa.data._kept import KeptPictures
 from gsa.files import printable
 from gsa.files.pictures import has_dark_colours, has_pages, has_transparency
-from gsa.files.reading import PictureReader
 
 __all__ = ["Seen", "look_at", "warn_of_files"]
 
@@ -41,12 +41,12 @@ class Seen:
     brightest: Sequence[tuple[int, int] | None] = ()
 
 
-def look_at(paths: Sequence[str], read: PictureReader) -> dict[str, Seen]:
+def look_at(paths: Sequence[str], pictures: KeptPictures) -> dict[str, Seen]:
     """Read every file, several at a time, with a progress bar: path → what it holds."""
     console = Console(stderr=True)
     with ThreadPoolExecutor(_cores()) as threads:  # decoders let other threads work
         found = track(
-            threads.map(lambda path: _seen(path, read), paths),
+            threads.map(lambda path: _seen(path, pictures), paths),
             "looking at all pictures",
             total=len(paths),
             console=console,
@@ -69,9 +69,10 @@ def _cores() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def _seen(path: str, read: PictureReader) -> Seen:
+def _seen(path: str, pictures: KeptPictures) -> Seen:
+    read = pictures.read
     try:
-        read(path)
+        pictures(path)
         with open(path, "rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:

@@ -80,6 +80,7 @@ _FOLDERS = {
     "white": Limit("must be at least 1, or a list of such numbers, one for each page", _is_white),
     "copies": _one_of("refuse", "keep"),
     "channels": _one_of("colour", "grey", "pages"),
+    "kept_gb": _NOT_NEGATIVE,
     "fold": Limit("must be one of at least two, such as 1/5 … 5/5", _is_fold),
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}

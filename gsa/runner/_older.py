@@ -24,6 +24,7 @@ _LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got sinc
         "copies": "refuse",
         "channels": "colour",
         "fold": None,
+        "kept_gb": 2,
     },
 }
 

@@ -261,8 +261,11 @@ def _test(run: Run, metrics: dict[str, float]) -> Findings | None:
     if not run.config.test:
         return None
     (scores,) = run.trainer.test(run.classifier, run.data, verbose=False)
-    metrics |= {name: scores[name] for name in ("test/accuracy", "test/auroc") if name in scores}
-    return run.classifier.findings
+    findings = run.classifier.findings
+    assert findings is not None, "a test leaves findings"
+    told = ("test/accuracy", "test/auroc") if len(findings.labels.unique()) > 1 else ("test/accuracy",)
+    metrics |= {name: scores[name] for name in told if name in scores}
+    return findings
 
 
 def _report(run: Run, metrics: dict, before: dict, findings: Findings | None) -> dict[str, Any]:

@@ -7,7 +7,14 @@ from gsa.runner._dotted import flat
 __all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "OF_THE_TRAINING", "differing_keys"]
 
 # Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
-OF_THE_MACHINE = ("data.root", "data.download", "data.num_workers", "data.eval_batch_size", "data.copies")
+OF_THE_MACHINE = (
+    "data.root",
+    "data.download",
+    "data.num_workers",
+    "data.kept_gb",
+    "data.eval_batch_size",
+    "data.copies",
+)
 OF_THE_PLACE = (
     *OF_THE_MACHINE,
     "output_dir",

@@ -200,12 +200,44 @@ def test_a_network_is_tested_on_all_of_another_folder(small, tmp_path, recwarn, 
         objects["data"].train_dataloader()
 
 
+def test_a_network_is_tested_on_pictures_of_some_classes(small, tmp_path, recwarn):
+    """Planted: without a folder for the others, with which training is refused, and one with no picture at all."""
+    write_pictures(tmp_path, parts=("all",), classes=("ant", "cat", "dog"))
+    train(small(*OWN, f"data.root={tmp_path / 'all'}"))
+    write_pictures(tmp_path, parts=("new",), classes=("ant", "cat"), count=7)
+    ckpt = f"ckpt_path='{tmp_path / 'run' / 'checkpoints' / 'last.ckpt'}'"
+    options = (*OWN, f"data.root={tmp_path / 'new'}", "data.test_share=1", "trainer.limit_test_batches=1.0")
+    with pytest.raises(ValueError, match="'dog' there alone.*; test it with an empty folder for each of them"):
+        train(small(*options, ckpt, "train=false", folder="tested"))
+    (tmp_path / "new" / "dog").mkdir()
+    _, objects = train(small(*options, ckpt, "train=false", folder="tested"))
+    assert objects["report"]["used"]["test"] == 14 and objects["report"]["class_accuracy"]["dog"] is None
+    assert not recwarn.list
+    with pytest.raises(ConfigError, match="there are no pictures in .*dog"):
+        train(small(*OWN, f"data.root={tmp_path / 'new'}", folder="other"))
+    for path in (tmp_path / "new").rglob("*.jpg"):
+        path.unlink()
+    with pytest.raises(ConfigError, match="there are no pictures in .*dog"):
+        train(small(*options, ckpt, "train=false", folder="none"))
+
+
+def test_of_two_classes_one_may_be_tested(small, tmp_path, recwarn):
+    write_pictures(tmp_path, parts=("all",))
+    train(small(*OWN, f"data.root={tmp_path / 'all'}"))
+    write_pictures(tmp_path, parts=("new",), classes=("dog",), count=7)
+    (tmp_path / "new" / "cat").mkdir()
+    ckpt = f"ckpt_path='{tmp_path / 'run' / 'checkpoints' / 'last.ckpt'}'"
+    options = (*OWN, f"data.root={tmp_path / 'new'}", "data.test_share=1", ckpt, "train=false", "report=true")
+    metrics, objects = train(small(*options, folder="tested"))
+    assert "test/auroc" not in metrics and objects["report"]["test_auroc"] is None and not recwarn.list
+
+
 @pytest.mark.parametrize("workers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_picture_that_is_gone_in_training_is_told_in_a_line(tmp_path, workers):
     write_pictures(tmp_path, parts=("all",))
     fault = ("_target_=tests.runner.faults.RemovePictures", f"folder={tmp_path / 'all' / 'cat'}")
     command = [sys.executable, TRAIN, *SMALL, *OWN, f"data.root={tmp_path / 'all'}", f"data.num_workers={workers}",
-               "trainer.max_epochs=2", f"hydra.run.dir={tmp_path / 'run'}",
+               "data.kept_gb=0", "trainer.max_epochs=2", f"hydra.run.dir={tmp_path / 'run'}",
                *(f"+callbacks.fault.{key}" for key in fault)]  # fmt: skip
     done = subprocess.run(command, cwd=TRAIN.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     failed, log = done.stderr.splitlines()[-2:]
