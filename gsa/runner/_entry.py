@@ -52,6 +52,7 @@ _SURROUNDINGS = {
     "the current folder must be there": lambda: os.getcwd(),
     ".env must be a file that can be read": lambda: take_dotenv(Path(".env")),
 }
+_last_data: list[Any] = []  # whose pictures the next job of a sweep shares, if it reads them alike
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
 
@@ -199,7 +200,9 @@ def _main(config: DictConfig) -> float | None:
 
     outlive_readers()  # in a process of its own, too, as joblib has it
     try:
-        metrics, _ = train(config, _built.pop(str(config.output_dir), None))
+        metrics, objects = train(config, _built.pop(str(config.output_dir), None))
+        if "data" in objects:
+            _last_data[:] = [objects["data"]]
     except Busy as error:
         if HydraConfig.get().mode is not RunMode.MULTIRUN or config.ckpt_path != "auto":
             raise

@@ -1,6 +1,8 @@
 """Pictures that are decoded once, and stay in memory."""
 
 import copy
+import gc
+import os
 import pickle
 
 import numpy
@@ -78,6 +80,8 @@ def test_copies_keep_nothing(tmp_path, opened, copied):
     pictures = KeptPictures(PictureReader(8), room=1e9)
     expected = pictures(path)
     other = copied(pictures)
+    del pictures  # which it would share with
+    gc.collect()
     opened.clear()
     for _ in range(2):
         numpy.testing.assert_array_equal(other(path), expected)
@@ -88,3 +92,31 @@ def test_copies_keep_nothing(tmp_path, opened, copied):
 def test_room_is_not_negative(tmp_path, gigabytes):
     with pytest.raises(ValueError, match="kept_gb must not be negative, but got"):
         ImageFolderDataModule(tmp_path, kept_gb=gigabytes)
+
+
+def test_what_another_has_read_alike_is_shared(tmp_path, opened):
+    """Planted: a file that was written since, though it is as large, and pictures of another size."""
+    write_pictures(tmp_path, parts=("all",), count=4)
+    first = data_of(tmp_path / "all", val_share=0.4)
+    first.setup()
+    assert len(opened) == 8
+    opened.clear()
+    changed = next((tmp_path / "all").rglob("*.jpg"))
+    os.utime(changed, ns=(0, 0))
+    second = data_of(tmp_path / "all", val_share=0.4)
+    second.setup()
+    assert opened == [str(changed)]
+    opened.clear()
+    other = ImageFolderDataModule(tmp_path / "all", size=9, batch_size=4, val_share=0.4)
+    other.setup()
+    assert len(opened) == 8
+
+
+def test_of_a_data_module_that_is_gone_nothing_is_kept(tmp_path, opened):
+    write_pictures(tmp_path, parts=("all",), count=4)
+    for _ in range(2):
+        data = data_of(tmp_path / "all", val_share=0.4)
+        data.setup()
+        del data
+        gc.collect()
+    assert len(opened) == 16

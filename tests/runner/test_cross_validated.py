@@ -1,6 +1,8 @@
 """What the tests of all folds say together."""
 
 import csv
+import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +12,7 @@ from gsa.runner import train
 from gsa.runner._cross_validated import Answered, together
 from gsa.runner._sweep_table import sweep_table
 from tests.data.test_image_folder import write_pictures
+from tests.runner.test_sweeps import SHORT
 
 
 def write_test(folder, answers, groups=None, classes=("a", "b")):
@@ -114,3 +117,19 @@ def test_groups_are_in_the_tables_and_the_interval(small, tmp_path):
     assert report["test_groups"] == len(set(units)) < len(units)
     assert report["test_interval"] == list(share_interval([row["class"] == row["prediction"] for row in rows], units))
     assert f"of {len(set(units))} groups" in (tmp_path / "run" / "report.txt").read_text()
+
+
+def test_the_jobs_of_a_sweep_decode_every_file_once(tmp_path):
+    """Counted in the process of the sweep."""
+    write_pictures(tmp_path, parts=("all",), count=20)
+    counted = (
+        "import sys, gsa.files.reading as r, gsa.runner; read = r.PictureReader.__call__;"
+        f"log = open({str(tmp_path / 'log')!r}, 'a');"
+        "r.PictureReader.__call__ = lambda self, path: (print(path, file=log, flush=True), read(self, path))[1];"
+        "gsa.runner.main()"
+    )
+    words = ["-m", *SHORT, "data=imagefolder", f"data.root={tmp_path / 'all'}", "data.size=16", "data.batch_size=4",
+             "data.fold=1/2,2/2", f"hydra.sweep.dir={tmp_path / 'folds'}"]  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", counted, *words], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "log").read_text().splitlines()) == 40 and "all folds, 95 % interval" in done.stdout
