@@ -7,6 +7,7 @@ from gsa.models._group_cnn import GroupCNN
 from gsa.models._gsanet import Dropouts, GSANet
 from gsa.models._network import Network
 from gsa.models._orbit_cnn import OrbitCNN
+from gsa.models._orbit_network import OrbitNetwork
 from gsa.models._picture_format import PictureFormat
 from gsa.models._preset import Preset
 from gsa.models._presets import PRESETS
@@ -14,6 +15,7 @@ from gsa.models._pretrained import list_pretrained, pretrained_folder
 from gsa.models._registry import create_model, list_models, preset
 from gsa.models._stages import StagePlan
 from gsa.models._stem import StemOptions
+from gsa.models._torchvision import TorchvisionNet
 from gsa.models._vision_transformer import VisionTransformer
 from gsa.models._weight_files import is_export, read_export, read_weights, write_export
 
@@ -27,10 +29,12 @@ __all__ = [
     "GroupCNN",
     "Network",
     "OrbitCNN",
+    "OrbitNetwork",
     "PictureFormat",
     "Preset",
     "StagePlan",
     "StemOptions",
+    "TorchvisionNet",
     "VisionTransformer",
     "create_model",
     "is_export",

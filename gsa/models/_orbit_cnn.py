@@ -1,22 +1,16 @@
-"""The plain network of RotMNIST in every pose of its input: a rival that has no equivariant layer at all."""
-
-from torch import Tensor, nn
+"""The plain network of RotMNIST in every pose of its input: a rival."""
 
 from gsa.groups import Group
 from gsa.models._group_cnn import GroupCNN
-from gsa.models._network import Network
-from gsa.nn import OrbitPooling
+from gsa.models._orbit_network import OrbitNetwork
 
 __all__ = ["OrbitCNN"]
 
 
-class OrbitCNN(Network):
-    """An ordinary CNN that is shown every picture in all poses; the largest of its features go to one linear map.
+class OrbitCNN(OrbitNetwork):
+    """The `OrbitNetwork` of `GroupCNN` with the group Z2, without its head.
 
         logits(x) = W max_h mean_i f(h⁻¹ x)(i) + b
-
-    f is `GroupCNN` of the group Z2 without its head. Elements that do not map the pixel grid to itself turn the picture
-    bilinearly, with zeros outside.
 
     Source: Laptev et al., TI-POOLING, CVPR 2016, with this network.
 
@@ -46,21 +40,5 @@ class OrbitCNN(Network):
         bias: bool = False,
         dropout: float = 0.1,
     ) -> None:
-        super().__init__(group, in_channels, num_classes)
         plain = GroupCNN("Z2", in_channels, 0, channels=channels, bias=bias, dropout=dropout)
-        self.orbit = OrbitPooling(plain, self.group)
-        self.num_features, self.stage_channels = channels, (channels,)
-        self.reset_classifier(num_classes)
-
-    def make_head(self, num_classes: int) -> nn.Module:
-        return nn.Linear(self.num_features, num_classes)
-
-    def forward_stages(self, images: Tensor) -> list[Tensor]:
-        """What is found in every pose: [B, channels, |H|, 1, 1]."""
-        self.check_images(images)
-        return [self.orbit.forward_poses(images).movedim(0, 2)[..., None, None]]
-
-    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
-        """The largest of all poses to logits: [B, channels, |H|, 1, 1] → [B, num_classes], or as it is."""
-        pooled = super().forward_head(features, pre_logits=True)
-        return pooled if pre_logits else self.head(pooled)
+        super().__init__(group, in_channels, num_classes, plain, channels)

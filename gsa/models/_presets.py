@@ -9,6 +9,7 @@ from gsa.models._gsanet import GSANet
 from gsa.models._network import Network
 from gsa.models._orbit_cnn import OrbitCNN
 from gsa.models._preset import Preset
+from gsa.models._torchvision import TorchvisionNet
 from gsa.models._vision_transformer import VisionTransformer
 
 __all__ = ["PRESETS"]
@@ -180,6 +181,7 @@ PRESETS: dict[str, Preset] = {
     "rotmnist_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=19),
     "rotmnist_alpha_r4_cnn": _preset(GroupCNN, "rotmnist", "rotmnist_cnn", group="R4", channels=10, attention="full"),
     "rotmnist_orbit_cnn": _preset(OrbitCNN, "rotmnist", "rotmnist_gsa", group="R8", bias=True),
+    "imagefolder_torchvision": _preset(TorchvisionNet, "imagefolder", "imagefolder", group="Z2"),
     "cifar10_z2_cnn": _preset(AllConvolutional, "cifar10", "cifar10_cnn", group="Z2"),
     "pcam_z2_cnn": _preset(DenseNet, "pcam", "pcam_cnn", group="Z2", growth=26),
     "pcam_r4_cnn": _preset(DenseNet, "pcam", "pcam_cnn", group="R4", growth=13),

@@ -66,6 +66,6 @@ def _worst_classes(report: dict) -> list[str]:
         return []
     classes, counts = report["confusion"]["classes"], report["confusion"]["counts"]
     found = [(row[label] / sum(row), classes[label], sum(row)) for label, row in enumerate(counts) if sum(row)]
-    worst = [one for one in sorted(found) if one[0] < 1][:_SHOWN]
+    worst = [one for one in sorted(found, key=lambda one: (one[0], -one[2])) if one[0] < 1][:_SHOWN]
     told = [f"{printable(name)} {100 * share:.1f} % (of {count})" for share, name, count in worst]
     return [f"{'':12s} worst of {len(found)} classes: {', '.join(told)}"] if told and len(found) > 1 else []

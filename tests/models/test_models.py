@@ -31,6 +31,7 @@ RIVALS = {
     "rotmnist_r4_cnn": 77_539,
     "rotmnist_alpha_r4_cnn": 73_130,
     "rotmnist_orbit_cnn": 36_326,
+    "imagefolder_torchvision": 11_177_538,  # resnet18 of two classes
     "cifar10_z2_cnn": 1_370_996,
     "pcam_z2_cnn": 130_598,
     "pcam_r4_cnn": 129_649,
