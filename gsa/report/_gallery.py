@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from gsa import viz
-from gsa.files import printable
 from gsa.groups import group
 from gsa.nn import LiftingSelfAttention, SelfAttention, crop_border
+from gsa.report._letters import all_letters, class_labels, short_label
 from gsa.report._subject import Findings, Subject
 from gsa.symmetry import measured_group
 
@@ -19,7 +19,6 @@ __all__ = ["GALLERY", "draw_gallery"]
 
 GALLERY = ("learning", "confusion", "mistakes", "angles", "attention", "orbit", "encodings", "heads", "symmetry")
 
-_WIDEST = 20  # letters of a label
 _TURNED = 64  # pictures, to every angle
 _LARGEST_MAP = 2**30  # bytes of attention maps written out for one picture
 
@@ -42,7 +41,8 @@ def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, findings: F
     failed = []
     for name, draw in _figures(report, run, findings).items():
         try:
-            draw().savefig(folder / f"{name}.png", dpi=110)
+            with all_letters():
+                draw().savefig(folder / f"{name}.png", dpi=110)
         except Exception as error:
             failed.append(name)
             _log.warning("the picture %s.png could not be drawn: %s", name, error, exc_info=True)
@@ -52,7 +52,7 @@ def draw_gallery(folder: Path, report: dict[str, Any], run: Subject, findings: F
 def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) -> dict[str, Callable[[], Any]]:
     """Name → what draws it."""
     pictures, labels = run.data.parts["test"].first(_TURNED)
-    names = list(map(short_label, run.data.classes))
+    names = class_labels(list(run.data.classes))
     # of raw pictures: the zeros that turning brings into the corners are black
     figures: dict[str, Callable[[], Any]] = {
         "angles": lambda: viz.draw_angles(run.logits, pictures, labels, group("R24")),
@@ -75,13 +75,6 @@ def _figures(report: dict[str, Any], run: Subject, findings: Findings | None) ->
     if any(isinstance(module, SelfAttention) and module.encoding.places_heads for module in run.network.modules()):
         figures["heads"] = lambda: viz.draw_heads(run.network)
     return figures
-
-
-def short_label(name: object) -> str:
-    """A printable name for matplotlib, which takes what is between two $ for a formula: of long ones both ends."""
-    text = printable(str(name))
-    half = _WIDEST // 2
-    return (text if len(text) <= _WIDEST else f"{text[:half]}…{text[1 - half :]}").replace("$", r"\$")
 
 
 @torch.no_grad()

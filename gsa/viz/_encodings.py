@@ -38,7 +38,7 @@ def draw_encodings(spatial: Tensor, group: Group | str, channels: int = 4) -> Fi
     axes = figure.subplots(group.order, columns, squeeze=False)
     shown = [round(i * (spatial.shape[-1] - 1) / max(columns - 1, 1)) for i in range(columns)]
     for column, channel in enumerate(shown):
-        limit = spatial[..., channel].abs().max().item()
+        limit = spatial[..., channel].abs().max().item() or 1.0  # where all is 0, too, 0 is white
         for pose in range(group.order):
             axis = axes[pose, column]
             values = numbers(spatial[pose, ..., channel])

@@ -31,6 +31,8 @@ def draw_heads(network: nn.Module) -> Figure:
     Raises:
         ValueError: a network without such heads.
     """
+    from matplotlib.ticker import MultipleLocator
+
     layers = _placed(network)
     if not layers:
         kind = type(network).__name__
@@ -48,7 +50,14 @@ def draw_heads(network: nn.Module) -> Figure:
             axis.set_aspect("equal")
             axis.set_title(f"{name}, {when}", fontsize=9)
             axis.set_xlabel("pixels from the one that asks", fontsize=8)
+            axis.xaxis.set_major_locator(MultipleLocator(max(1, round(reach / 3))))
+            axis.yaxis.set_major_locator(MultipleLocator(max(1, round(reach / 3))))
             axis.grid(alpha=0.3)
+    hands = any(_directions(encoding).shape[1] == 2 for encoding in layers.values())
+    told = "a disc is a head: it ends where attention has fallen to 1/e" + (
+        "\na hand points to the rotation that the head prefers" * hands
+    )
+    figure.suptitle(told, fontsize=8)
     return figure
 
 

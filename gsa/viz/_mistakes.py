@@ -28,9 +28,10 @@ def draw_mistakes(pictures: Tensor, captions: Sequence[str]) -> Figure:
     Returns:
         A matplotlib figure.
     """
-    rows = max(-(-len(pictures) // _COLUMNS), 1)
-    figure = empty_figure(2.2 * _COLUMNS, 2.5 * rows)
-    axes = list(figure.subplots(rows, _COLUMNS, squeeze=False).flat)
+    columns = min(max(len(pictures), 1), _COLUMNS)
+    rows = max(-(-len(pictures) // columns), 1)
+    figure = empty_figure(2.2 * columns, 2.5 * rows)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis in axes:
         axis.set_axis_off()
     for axis, picture, caption in zip(axes, map(torch.as_tensor, pictures), captions, strict=False):

@@ -60,17 +60,24 @@ def draw_orbit(
     count = len(maps[0])
     poses = range(0, count, -(-count // _MOST))
     rows = 1 + len(poses) + len(networks)
-    figure = empty_figure(1.5 * len(elements) + 1.2, 1.25 * rows + 0.4)
+    figure = empty_figure(1.3 * len(elements) + 1.2, 1.25 * rows + 0.4)
     axes = figure.subplots(rows, len(elements), squeeze=False)
 
-    limit = max(abs(m).max() for m in maps.values())
+    low, high = min(m.min() for m in maps.values()), max(m.max() for m in maps.values())
+    limit = max(-low, high) or 1.0  # where all is 0, too, 0 is white
+    # values of one sign would fill half a diverging scale, and hide what differs between them
+    scale = {"cmap": "viridis", "vmin": low, "vmax": high}
+    if low <= 0 <= high:
+        scale = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
     for column, g in enumerate(elements):
         axes[0, column].imshow(as_shown(orbit[g][0]), cmap="gray")
-        axes[0, column].set_title(group.describe(g), fontsize=9)
+        axes[0, column].set_title(in_lines(group.describe(g)), fontsize=9)
         for row, pose in enumerate(poses, start=1):
-            axes[row, column].imshow(maps[g][pose], cmap="RdBu_r", vmin=-limit, vmax=limit)
+            drawn = axes[row, column].imshow(maps[g][pose], **scale)
         for row, values in enumerate(logits.values(), start=1 + len(poses)):
             axes[row, column].bar(range(len(values[g])), values[g], color="C0" if row == 1 + len(poses) else "C7")
+            axes[row, column].axhline(0, color="black", linewidth=0.6)
+            axes[row, column].set_box_aspect(1)
             axes[row, column].set_ylim(*_limits(list(values.values())))
 
     are_poses = count == group.order
@@ -80,6 +87,9 @@ def draw_orbit(
         for axis in axes[row]:
             axis.set_xticks([])
             axis.set_yticks([])
+    bar = figure.colorbar(drawn, ax=axes, aspect=10 * rows, shrink=len(poses) / rows)
+    bar.ax.set_title(f"channel {channel}", fontsize=8)
+    bar.ax.tick_params(labelsize=8)
     return figure
 
 

@@ -8,7 +8,8 @@ import torch
 from gsa import viz
 from gsa.data import DigitsDataModule
 from gsa.nn import LiftingSelfAttention
-from gsa.report._gallery import _LARGEST_MAP, GALLERY, bytes_of_maps, draw_gallery, short_label
+from gsa.report._gallery import _LARGEST_MAP, GALLERY, bytes_of_maps, draw_gallery
+from gsa.report._letters import class_labels, short_label
 from gsa.runner import train
 
 OF_THE_GROUP = ("report=true", "model=digits_r4_sa", "trainer.max_epochs=1")
@@ -82,3 +83,9 @@ def test_what_is_measured_is_what_is_made():
 def test_labels_are_short_and_no_formulas(name, label):
     """Planted: a name that fits, to the letter."""
     assert short_label(name) == label
+
+
+def test_names_that_no_font_has_are_numbers(monkeypatch):
+    """Planted: only matplotlib's own font, which has Greek and Arabic letters, but no Chinese ones."""
+    monkeypatch.setattr("gsa.report._letters._FONTS", ())
+    assert class_labels(["Δ cell", "猫", "قطة"]) == ["Δ cell", "no. 1", "\u200eقطة\u200e"]

@@ -104,7 +104,11 @@ def test_errors_have_a_bar_before_and_after_for_each_element():
     figure = viz.draw_errors(before, after)
     axis = figure.axes[0]
     assert [bar.get_height() for bar in axis.patches] == [0.1, 0.2, 0.3, 0.6]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["before training", "after"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "before training",
+        "after",
+        "exact ones stay below (float32)",
+    ]
     figure.canvas.draw()
     assert not figure.legends[0].get_window_extent().overlaps(axis.get_window_extent())  # no bar is hidden
     assert [t.get_text() for t in axis.get_xticklabels()] == ["0°\nexact", "45°\nsampled"]
@@ -115,13 +119,13 @@ def test_the_orbit_of_a_larger_group_is_thinned_out(name, group, columns):
     network = gsa.create_model(name).eval()
     figure = viz.draw_orbit(torch.rand(1, 12, 12), network.lifting, {"logits": network}, gsa.group(group))
     rows = 1 + network.group.order + 1
-    assert len(figure.axes) == columns * rows
+    assert len(figure.axes) == columns * rows + 1  # the scale
 
 
 def test_the_orbit_shows_what_is_made_of_every_turned_picture():
     group, image, lifting = gsa.group("R4"), torch.rand(1, 6, 6), gsa.nn.LiftingSelfAttention("R4", 1, 2)
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 3))
-    axes = viz.draw_orbit(image, lifting, {"logits": network}, group, channel=1).axes
+    axes = viz.draw_orbit(image, lifting, {"logits": network}, group, channel=1).axes[:-1]  # the last is the scale
     for g in range(group.order):
         moved = group.act(image[None], g)
         with torch.no_grad():
@@ -137,9 +141,10 @@ def test_attention_has_a_panel_for_each_pose_on_its_pixel():
     group = gsa.group("R4")
     attention = torch.rand(4, 5, 5)
     figure = viz.draw_attention(torch.rand(1, 9, 9), attention, (2, 6), group)
-    assert len(figure.axes) == 4
-    for axis, weights in zip(figure.axes, attention, strict=True):
-        _, window = axis.images
+    picture, *panels, _ = figure.axes  # the last is the scale
+    assert [patch.get_bbox().extents.tolist() for patch in picture.patches] == [[3.5, -0.5, 8.5, 4.5]] * 2
+    for axis, weights in zip(panels, attention, strict=True):
+        (window,) = axis.images
         assert torch.equal(torch.tensor(window.get_array().tolist()), weights)
         assert list(window.get_extent()) == [3.5, 8.5, 4.5, -0.5]  # five pixels, the sixth column in their midst
 
@@ -236,7 +241,21 @@ def test_what_is_not_a_number_reaches_the_end_of_the_axis():
     assert list(line.get_xdata()) == [0.5, 10.0, 10.0] and axis.get_xlim()[1] == 10
     told = {"0°": {"error": 0.0, "exact": True}, "180°": {"error": float("nan"), "exact": True}}
     (axis,) = viz.draw_errors(told, told).axes
-    assert [bar.get_height() for bar in axis.patches[:2]] == [1e-9, axis.get_ylim()[1]]
+    assert [bar.get_height() for bar in axis.patches[:2]] == [*axis.get_ylim()]
+    assert [text.get_text() for text in axis.texts] == ["0", "nan"] * 2
+
+
+def test_losses_that_are_no_numbers_are_marked():
+    rows = [{"epoch": epoch, "train/loss": value} for epoch, value in enumerate([1.0, float("nan"), float("inf"), 0.5])]
+    loss, accuracy = viz.draw_learning(rows).axes
+    assert [list(line.get_xdata()) for line in loss.lines if line.get_marker() == "x"] == [[2, 3]]
+    assert "not a finite number" in loss.get_title() and accuracy.get_title() == "accuracy"
+
+
+@pytest.mark.parametrize("classes, largest", [(2, 7), (20, 98765), (60, 999)])
+def test_counts_of_neighbours_do_not_overlap(classes, largest):
+    figure = viz.draw_confusion(torch.full((classes, classes), largest), ["name of a class"] * classes)
+    assert not overlap(figure, figure.axes[0].texts[:classes])
 
 
 def overlap(figure, labels):
