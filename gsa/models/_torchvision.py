@@ -1,8 +1,9 @@
 """A network of torchvision, as it is or in every pose of its input: the rival that everybody knows."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from gsa._checks import check_positive
 from gsa._extras import brought_by
@@ -12,6 +13,7 @@ from gsa.models._orbit_network import OrbitNetwork
 
 __all__ = ["TorchvisionNet"]
 
+_LONGEST_MESSAGE = 300
 # Those that take pictures of any size and end in one linear map.
 _FAMILIES = (
     *("alexnet", "convnext", "densenet", "efficientnet", "mnasnet", "mobilenet"),
@@ -42,13 +44,34 @@ class TorchvisionNet(OrbitNetwork):
     ) -> None:
         check_positive(in_channels=in_channels)
         plain = _made(architecture)
-        name, first = next((name, each) for name, each in plain.named_modules() if isinstance(each, nn.Conv2d))
+        stem, first = next((name, each) for name, each in plain.named_modules() if isinstance(each, nn.Conv2d))
         if in_channels != first.in_channels:
-            plain.set_submodule(name, _of_channels(first, in_channels))
-        *_, (name, last) = ((name, each) for name, each in plain.named_modules() if isinstance(each, nn.Linear))
-        plain.set_submodule(name, nn.Identity())
+            plain.set_submodule(stem, _of_channels(first, in_channels))
+        *_, (classifier, last) = ((name, each) for name, each in plain.named_modules() if isinstance(each, nn.Linear))
+        plain.set_submodule(classifier, nn.Identity())
         super().__init__(group, in_channels, num_classes, plain, last.in_features)
-        self.architecture = architecture
+        self.architecture, self._stem, self._classifier = architecture, f"{stem}.weight", f"{classifier}."
+
+    def load_torchvision(self, weights: Mapping[str, Tensor]) -> None:
+        """Take all but the last linear map of a network of torchvision's, such as those trained on ImageNet.
+
+        Channels of pictures that it was not trained on share what it makes of grey: w(c) = Σ w(colours) / channels.
+
+        Args:
+            weights: its `state_dict()`.
+
+        Raises:
+            ValueError: those of another network.
+        """
+        taken = {name: value for name, value in weights.items() if not name.startswith(self._classifier)}
+        stem = taken.get(self._stem)
+        if stem is not None and stem.ndim == 4 and stem.shape[1] != self.in_channels:
+            taken[self._stem] = (stem.sum(1, keepdim=True) / self.in_channels).expand(-1, self.in_channels, -1, -1)
+        try:
+            self.orbit.network.load_state_dict(taken)
+        except RuntimeError as error:
+            told = " ".join(str(error).split())[:_LONGEST_MESSAGE]
+            raise ValueError(f"these are not the weights of torchvision's {self.architecture}: {told}") from error
 
 
 def _made(architecture: str) -> nn.Module:

@@ -25,6 +25,7 @@ def announcement(run: Subject) -> str:
         "classes": data.get("classes"),
         "channels": data.get("channels"),
         "recipe": _recipe(config, run.data.batch_size) if config.train else "none: the checkpoint is tested",
+        "weights": f"at first those of {config.start_from}" if config.start_from and not config.ckpt_path else None,
         "device": _device(run),
         "checkpoint": config.ckpt_path,
         "folder": f"{config.output_dir}  (config.yaml has every key, network.txt every layer)",

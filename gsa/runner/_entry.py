@@ -52,7 +52,7 @@ _SURROUNDINGS = {
     "the current folder must be there": lambda: os.getcwd(),
     ".env must be a file that can be read": lambda: take_dotenv(Path(".env")),
 }
-_last_data: list[Any] = []  # whose pictures the next job of a sweep shares, if it reads them alike
+_last_pictures: list[Any] = []  # of a job, which the next one of a sweep shares, if it reads them alike
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
 
 
@@ -202,7 +202,7 @@ def _main(config: DictConfig) -> float | None:
     try:
         metrics, objects = train(config, _built.pop(str(config.output_dir), None))
         if "data" in objects:
-            _last_data[:] = [objects["data"]]
+            _last_pictures[:] = [objects["data"].parts]  # not the data themselves, which know their trainer
     except Busy as error:
         if HydraConfig.get().mode is not RunMode.MULTIRUN or config.ckpt_path != "auto":
             raise

@@ -6,7 +6,12 @@ from gsa.models import list_models, preset
 
 __all__ = ["as_meant", "network_as_meant"]
 
-_LATER_KEYS = {"label_smoothing": 0.0, "mixup": 0.0, "class_weights": None}  # which runs were without
+_LATER_KEYS = {
+    "label_smoothing": 0.0,
+    "mixup": 0.0,
+    "class_weights": None,
+    "start_from": None,
+}  # which runs were without
 _EARLIER_BEST = "lightning.pytorch.callbacks.ModelCheckpoint"  # of callbacks.best, which goes on as ours
 _OF_ALL_DATA = {"train_pictures": None}
 _LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got since, as it was without them

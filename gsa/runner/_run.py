@@ -42,6 +42,7 @@ from gsa.runner._quiet import quiet
 from gsa.runner._ranks import is_first_rank, know_rank, needs_processes
 from gsa.runner._resume import chosen_metrics, finished_report
 from gsa.runner._schema import ConfigError
+from gsa.runner._starting import start_from
 from gsa.runner._wandb_settings import keep_wandb_ids
 from gsa.saved import read_checkpoint
 from gsa.training import Findings, warn_of_batch_norm
@@ -149,6 +150,8 @@ def _read_inputs(run: Run) -> None:
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
             refuse_unfit(read_checkpoint(run.config.ckpt_path), run)
+        elif run.config.start_from is not None:
+            start_from(run, run.config.start_from)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 

@@ -42,6 +42,7 @@ OF_THE_TRAINING = (
     "optimizer",
     "scheduler",
     "seed",
+    "start_from",
     "ema",
     "label_smoothing",
     "mixup",

@@ -29,6 +29,7 @@ class RunConfig:
     train: bool = MISSING
     test: bool = MISSING
     ckpt_path: str | None = MISSING
+    start_from: str | None = MISSING
     compile: Any = MISSING
     ema: float | None = MISSING
     label_smoothing: float = MISSING
