@@ -16,7 +16,7 @@ __all__ = ["TorchvisionNet"]
 _LONGEST_MESSAGE = 300
 # Those that take pictures of any size and end in one linear map.
 _FAMILIES = (
-    *("alexnet", "convnext", "densenet", "efficientnet", "mnasnet", "mobilenet"),
+    *("alexnet", "convnext", "densenet", "efficientnet", "mobilenet"),
     *("resnet", "resnext", "shufflenet", "swin", "vgg", "wide_resnet"),
 )
 

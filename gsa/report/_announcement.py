@@ -18,6 +18,7 @@ def announcement(run: Subject) -> str:
     name = config.model.get("name") or type(run.network).__name__
     parameters = sum(parameter.numel() for parameter in run.network.parameters())
     group = getattr(getattr(run.network, "group", None), "name", None)
+    start = config.get("start_from")
     lines = {
         "network": f"{name}{f', group {group}' if group else ''}, {parameters:,} parameters, seed {config.seed}",
         "data": f"{data['name']} ({data['source']}), {data['train']} / {data['val']} / {data['test']} for training / "
@@ -25,7 +26,7 @@ def announcement(run: Subject) -> str:
         "classes": data.get("classes"),
         "channels": data.get("channels"),
         "recipe": _recipe(config, run.data.batch_size) if config.train else "none: the checkpoint is tested",
-        "weights": f"at first those of {config.start_from}" if config.start_from and not config.ckpt_path else None,
+        "weights": f"at first those of {start}" if start and not config.ckpt_path else None,
         "device": _device(run),
         "checkpoint": config.ckpt_path,
         "folder": f"{config.output_dir}  (config.yaml has every key, network.txt every layer)",

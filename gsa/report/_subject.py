@@ -13,7 +13,8 @@ class Subject(Protocol):
 
     Attributes:
         config: its configuration.
-        data: a module with `parts`, `describe()`, and loaders; a part has `files`, path and label of each, or None.
+        data: a module with `parts`, `group_of`, `describe()`, and loaders; a part has `files`, path and label of each,
+            or None.
         network: [B, C, H, W] → logits [B, num_classes].
         trainer: that trained it.
         history: `rows`, one an epoch.

@@ -150,8 +150,8 @@ def _read_inputs(run: Run) -> None:
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
             refuse_unfit(read_checkpoint(run.config.ckpt_path), run)
-        elif run.config.start_from is not None:
-            start_from(run, run.config.start_from)
+        elif (path := run.config.get("start_from")) is not None:  # which older configurations lack
+            start_from(run, path)
     except (ValueError, FileNotFoundError) as error:
         raise ConfigError(str(error)) from error
 

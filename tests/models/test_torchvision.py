@@ -5,6 +5,7 @@ import torch
 import torchvision
 
 import gsa
+from gsa.saved import build
 
 
 def test_of_the_group_z2_it_is_the_network_itself(float64):
@@ -40,12 +41,24 @@ def test_pictures_may_have_any_channels(architecture, channels):
 
 
 @pytest.mark.parametrize(
-    "architecture", ["resnet19", "vit_b_16", "squeezenet1_0", "inception_v3", "fcn_resnet50", None]
+    "architecture", ["resnet19", "vit_b_16", "squeezenet1_0", "inception_v3", "regnet_y_400mf", None]
 )
 def test_other_architectures_are_refused_and_the_nearest_is_named(architecture):
     with pytest.raises(ValueError, match="architecture must be one of torchvision's alexnet, ") as refused:
         gsa.create_model("imagefolder_torchvision", architecture=architecture)
     assert architecture != "resnet19" or "the nearest is 'resnet18'" in str(refused.value)
+
+
+@pytest.mark.parametrize("architecture", ["convnext_tiny", "densenet121", "efficientnet_b0", "swin_t", "vgg11_bn"])
+def test_weights_make_it_again(architecture):
+    """Of a file that nobody vouches for, whose network is planned before it is made; and of torchvision's own."""
+    network = gsa.create_model("imagefolder_torchvision", architecture=architecture, num_classes=3).eval()
+    keywords = {"name": "imagefolder_torchvision", "architecture": architecture, "in_channels": 3, "num_classes": 3}
+    again = build("file", keywords | {"group": "Z2"}, network.state_dict())
+    x = torch.rand(1, 3, 64, 64)
+    assert torch.equal(again(x), network(x))
+    network.load_torchvision(torchvision.models.get_model(architecture).state_dict())
+    assert not torch.equal(again(x), network(x))
 
 
 def test_without_a_head_it_gives_pooled_features():
