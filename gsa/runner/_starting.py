@@ -1,6 +1,8 @@
 """Weights that training begins with, in place of random ones."""
 
 import copy
+import csv
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,11 @@ def start_from(run: Run, path: str) -> None:
 
     Raises:
         FileNotFoundError: there is nothing.
-        ValueError: weights of another network, or a file that is damaged.
+        ValueError: weights of another network; a file that is damaged; a run that was trained on pictures which are
+            to be tested here, as far as its parts.csv tells.
     """
     network = run.network
+    _refuse_seen(run, path)
     if isinstance(network, TorchvisionNet) and Path(path).suffix in (".pth", ".pt"):
         network.load_torchvision(_torchvisions(path))
         return
@@ -44,6 +48,25 @@ def start_from(run: Run, path: str) -> None:
             f"{path} differ in {len(others)}: {'; '.join(others[:_SHOWN])}"
         )
     network.load_state_dict(weights)
+
+
+def _refuse_seen(run: Run, path: str) -> None:
+    """What was trained on before says nothing in a test, nor in the choice of an epoch."""
+    listed = next(
+        (at / "parts.csv" for at in (Path(path), *Path(path).parents[:2]) if (at / "parts.csv").is_file()), None
+    )
+    if listed is None:
+        return
+    with open(listed, newline="", encoding="utf-8-sig") as file:
+        trained = {os.path.abspath(row.get("path") or "") for row in csv.DictReader(file) if row.get("part") == "train"}
+    for part in ("test", "val"):
+        files = run.data.parts[part].files or ()
+        if seen := sum(os.path.abspath(picture) in trained for picture, _ in files):
+            raise ValueError(
+                f"start_from must not have been trained on what is tested here, but {seen} of the {len(files)} pictures "
+                f"of the part {part} are among those for training in {listed}: divide them alike (data.fold, "
+                "data.test_share, data.val_share, data.split_seed, …), or begin with weights of other pictures"
+            )
 
 
 def _torchvisions(path: str) -> Mapping[str, Tensor]:

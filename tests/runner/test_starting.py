@@ -127,3 +127,16 @@ def test_other_files_of_torchvision_are_refused(tmp_path, content, told):
     with pytest.raises(ConfigError, match=told):
         train(composed(*network, f"start_from='{tmp_path / 'file.pth'}'", *own, *BARE, folder=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
+
+
+def test_pictures_that_were_trained_on_are_not_tested(small, tmp_path, monkeypatch):
+    """Planted: another fold of the same pictures, by their paths from elsewhere; the same fold may go on learning."""
+    write_pictures(tmp_path, parts=("all",), count=20)
+    monkeypatch.chdir(tmp_path)
+    own = ("data=imagefolder", "data.size=16", "data.batch_size=4")
+    train(small(*own, "data.root=all", "data.fold=1/2", *STILL, folder="first"))
+    for place in ("first", "first/checkpoints/last.ckpt"):
+        start = f"start_from='{tmp_path / place}'"
+        with pytest.raises(ConfigError, match=r"trained on what is tested here, but \d+ of the 20 .* part test are"):
+            train(small(*own, f"data.root={tmp_path / 'all'}", "data.fold=2/2", start, *STILL))
+    train(small(*own, f"data.root={tmp_path / 'all'}", "data.fold=1/2", start, *STILL))
