@@ -63,7 +63,7 @@ def _refuse_seen(run: Run, path: str) -> None:
         files = run.data.parts[part].files or ()
         if seen := sum(os.path.abspath(picture) in trained for picture, _ in files):
             raise ValueError(
-                f"start_from must not have been trained on what is tested here, but {seen} of the {len(files)} pictures "
+                f"start_from must not have been trained on what is tested here, but {seen} of {len(files)} pictures "
                 f"of the part {part} are among those for training in {listed}: divide them alike (data.fold, "
                 "data.test_share, data.val_share, data.split_seed, …), or begin with weights of other pictures"
             )

@@ -137,6 +137,6 @@ def test_pictures_that_were_trained_on_are_not_tested(small, tmp_path, monkeypat
     train(small(*own, "data.root=all", "data.fold=1/2", *STILL, folder="first"))
     for place in ("first", "first/checkpoints/last.ckpt"):
         start = f"start_from='{tmp_path / place}'"
-        with pytest.raises(ConfigError, match=r"trained on what is tested here, but \d+ of the 20 .* part test are"):
+        with pytest.raises(ConfigError, match=r"trained on what is tested here, but \d+ of 20 .* part test are"):
             train(small(*own, f"data.root={tmp_path / 'all'}", "data.fold=2/2", start, *STILL))
     train(small(*own, f"data.root={tmp_path / 'all'}", "data.fold=1/2", start, *STILL))
