@@ -3,6 +3,7 @@
 python benchmarks/_curves.py benchmarks/results/accuracy_*.json    # draws recorded curves anew, beside these files
 """
 
+import itertools
 import json
 import sys
 import textwrap
@@ -33,7 +34,7 @@ def draw(reports: dict[str, list[dict]], file: Path) -> None:
     lines = sum(1 + name.count("\n") for name in names.values())
     figure, axis = plt.subplots(figsize=(6, 3.9 + 0.19 * lines), layout="constrained")  # the legend takes nothing away
     styles = [(colour, mark) for mark in MARKS for colour in COLOURS]  # 32 that can be told apart
-    for (row, runs), (colour, (mark, dashes)) in zip(reports.items(), styles, strict=False):
+    for (row, runs), (colour, (mark, dashes)) in zip(reports.items(), itertools.cycle(styles), strict=False):
         curves = [[100 * epoch["val/accuracy"] for epoch in run["history"]] for run in runs]
         epochs = range(1, min(map(len, curves)) + 1)
         at_each = [[curve[epoch - 1] for curve in curves] for epoch in epochs]

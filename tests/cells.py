@@ -3,7 +3,7 @@
 python -m tests.cells path/to/pictures
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy
@@ -49,4 +49,6 @@ def _cell(form, unit, angle):
 
 
 if __name__ == "__main__":
-    write_cells(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="for the folders of the classes")
+    write_cells(parser.parse_args().folder)
