@@ -39,11 +39,8 @@ def commands(text: str) -> list[str]:
 
 def refusal(command: str) -> str | None:
     """Of a run, or of the first job of a sweep that is refused."""
-    words = [
-        word
-        for word in options_last(shlex.split(re.sub(r"path/to/[\w/]+", ".", command)))
-        if word != "-m" and not word.startswith("hydra")
-    ]
+    there = re.sub(r"path/to/[\w/]+", ".", re.sub(r"path/to/[\w/]+\.csv", "README.md", command))
+    words = [word for word in options_last(shlex.split(there)) if word != "-m" and not word.startswith("hydra")]
     parsed = OverridesParser.create().parse_overrides(words)
     choices = [list(o.sweep_string_iterator()) if o.is_sweep_override() else [None] for o in parsed]
     for chosen in itertools.product(*choices):
@@ -53,7 +50,7 @@ def refusal(command: str) -> str | None:
         ]
         try:
             with initialize_config_module("gsa.configs", version_base="1.3"):
-                config = compose("train", [*with_network(job), "output_dir=somewhere"])
+                config = compose("train", [*with_network(job), "output_dir=../somewhere"])
             refuse_bad_keys(config)
             refuse_bad_network(config)
         except (ConfigError, HydraException) as error:

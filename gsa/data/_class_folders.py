@@ -1,132 +1,159 @@
-"""Pictures in one folder a class: which files there are."""
+"""Folders of classes, perhaps in folders of parts: the labels of the pictures in them."""
 
-import hashlib
 import os
 import warnings
-from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import torch
-from torch import Tensor
-from torch.utils.data import Dataset
-
+from gsa.data._groups import groups_of
 from gsa.data._kept import KeptPictures
-from gsa.data._parts import rows_of
+from gsa.data._picture_files import PictureFiles
 from gsa.files import printable
 from gsa.files.folders import ENDINGS, files_inside, is_called_a_picture, is_hidden, passed_over
-from gsa.files.pictures import count_pages
 
-__all__ = ["PictureFiles", "class_names", "digest_of", "pages_in"]
+__all__ = ["PART_NAMES", "ClassFolders", "refuse_links"]
 
-Files = list[tuple[str, int]]
-_OPENED = 50
+_PARTS = ("train", "val", "test")
+PART_NAMES = {part: part for part in _PARTS} | {  # as they are often called → as we call them
+    "valid": "val",
+    "validation": "val",
+    "training": "train",
+    "testing": "test",
+}
+_TABLES = (".csv", ".tsv", ".txt", ".xls", ".xlsx", ".ods")
 _READ = ", ".join(ENDINGS)
 
 
-class PictureFiles(Dataset):
-    """Files and the labels of their folders, read as squares.
+@dataclass(frozen=True)
+class ClassFolders:
+    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*.
 
     Args:
-        files: path and label of each.
-        read: what reads a file, uint8 [C, H, W].
+        root: the folder.
+        groups: as of `ImageFolderDataModule`.
     """
 
-    def __init__(self, files: Files, read: KeptPictures) -> None:
-        self.files, self.read = files, read
+    root: Path
+    groups: str | None = None
 
     @property
-    def labels(self) -> list[int]:
-        """Of every file."""
-        return [label for _, label in self.files]
+    def parts(self) -> list[str]:
+        """Names of the parts; "all" of pictures that nobody has divided."""
+        return list(self._places)
 
-    @classmethod
-    def of_folder(
-        cls, folder: Path, classes: Sequence[str], read: KeptPictures, may_lack: bool = False
-    ) -> "PictureFiles":
-        """The files at folder/<class>/** whose names end as pictures' do, in the order of their names; others warn.
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, the same in every part.
+
+        Raises:
+            FileNotFoundError: no folders, or none of train or of test; test may be alone.
+            ValueError: names that parts have elsewhere, parts whose classes differ, or fewer than two classes.
+        """
+        root, places = self.root, self._places
+        if set(places) not in ({"all"}, {"test"}):
+            places = {"train": root / "train", "test": root / "test"} | places
+        first, *others = places.values()
+        classes = _classes(first, root)
+        _check_names(root, [] if "all" in places else _folders_in(root), classes)
+        for folder in others:
+            if (found := _classes(folder, root)) != classes:
+                raise ValueError(f"{folder} should hold the classes of train, {classes}, but holds {found}")
+        if len(classes) < 2:
+            inside = first / classes[0]
+            meant = f": did you mean data.root={inside}?" if len(_folders_in(inside)) > 1 else _advice(first)
+            raise ValueError(f"there must be folders of two classes at least, but {first} has {classes}{meant}")
+        return classes
+
+    def some(self, count: int) -> list[str]:
+        """Paths of so many pictures of every class, of the first part."""
+        first, *_ = self._places.values()
+        inside = (filter(is_called_a_picture, files_inside(first / name)) for name in self.classes)
+        return [path for paths in inside for path in islice(paths, count)]
+
+    def pictures(self, read: KeptPictures, may_lack: bool) -> dict[str, PictureFiles]:
+        """By part, the files whose names end as pictures' do, in the order of their names; others warn.
+
+        Args:
+            read: what reads them.
+            may_lack: whether there may be classes without pictures.
 
         Raises:
             FileNotFoundError: a class without any; of those that may lack them, all.
+            ValueError: a folder that is another one, by a link.
         """
-        found: Files = []
+        classes, places = self.classes, self._places
+        folders = [folder / name for folder in places.values() for name in classes]
+        refuse_links(folders, "every class of every part must have a folder of its own")
+        return {part: self._in_folder(folder, classes, read, may_lack) for part, folder in places.items()}
+
+    @property
+    def _places(self) -> dict[str, Path]:
+        """Part → the folder of its classes."""
+        return {part: self.root / part for part in _PARTS if (self.root / part).is_dir()} or {"all": self.root}
+
+    def _in_folder(self, folder: Path, classes: Sequence[str], read: KeptPictures, may_lack: bool) -> PictureFiles:
+        found: list[tuple[str, int]] = []
+        below: list[str] = []
         others: list[str] = []
         for label, name in enumerate(classes):
             inside = files_inside(folder / name)
-            pictures = [(path, label) for path in inside if is_called_a_picture(path)]
+            pictures = [path for path in inside if is_called_a_picture(path)]
             if not pictures and not (may_lack and (found or label + 1 < len(classes))):
                 raise FileNotFoundError(
                     f"there are no pictures in {folder / name}; expected files of {_READ} that are not hidden: a class "
                     "without any is left out by taking its folder away"
                 )
-            found += pictures
+            found += [(path, label) for path in pictures]
+            below += [os.path.relpath(path, folder / name) for path in pictures]
             others += [path for path in inside if not is_called_a_picture(path)]
-        _tell_of(others, folder)
+        if others:
+            warnings.warn(f"of the files in {folder}, {passed_over(others)}", stacklevel=2)
         _tell_of_loose(folder)
-        return cls(found, read)
-
-    def below(self, folder: Path, classes: Sequence[str]) -> list[str]:
-        """Path of every file below the folder of its class, which is in `folder`."""
-        return [os.path.relpath(path, folder / classes[label]) for path, label in self.files]
-
-    def without(self, paths: Container[str]) -> "PictureFiles":
-        """The same but for some files.
-
-        Raises:
-            ValueError: a class that has no other files.
-        """
-        left = [(path, label) for path, label in self.files if path not in paths]
-        if gone := {label for _, label in self.files} - {label for _, label in left}:
-            lost = [path for path, label in self.files if label == min(gone)]
-            raise ValueError(
-                f"every class must have files that can be read, but of one class none can, such as {lost[0]}"
-            )
-        return PictureFiles(left, self.read)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        path, label = self.files[index]
-        try:
-            return torch.from_numpy(self.read(path)), label
-        except ValueError as error:
-            raise OSError(f"since all were looked at, {error}") from error
+        return PictureFiles(found, groups_of(below, self.groups or "folder"), read)
 
 
-def pages_in(folders: Sequence[Path]) -> int:
-    """Pages that most pictures have, of the first fifty in each folder that can be opened."""
-    counts: Counter[int] = Counter()
-    for folder in folders:
-        for path in list(filter(is_called_a_picture, files_inside(folder)))[:_OPENED]:
-            with suppress(ValueError):
-                counts[count_pages(path)] += 1
-    return max(counts, key=lambda pages: (counts[pages], pages), default=1)
+def refuse_links(places: Sequence[str | Path], rule: str) -> None:
+    """A file or folder that is a link to another one would put the same pictures into two parts or classes.
 
+    Args:
+        places: paths.
+        rule: that it breaks, for messages.
 
-def digest_of(pictures: Any, root: Path, contents: Mapping[str, str] | None = None) -> str:
-    """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them.
-
-    Where `contents` has the digest of what every file holds, of these instead of the paths.
+    Raises:
+        ValueError: naming both.
     """
-    held, rows = rows_of(pictures)
-    files = (held.files[row] for row in rows)
-    known = (contents[path] if contents else os.path.relpath(path, root) for path, _ in files)
-    lines = (os.fsencode(f"{word}\0{held.files[row][1]}\n") for word, row in zip(known, rows, strict=True))
-    return hashlib.sha256(b"".join(lines)).hexdigest()
+    found: dict[str, str | Path] = {}
+    for place in places:
+        if (other := found.setdefault(os.path.realpath(place), place)) != place:
+            raise ValueError(f"{rule}, but {place} is {other}: take the link away")
 
 
-def class_names(folder: Path) -> list[str]:
+def _folders_in(folder: Path) -> list[str]:
     """Names of the folders in a folder, but for hidden ones."""
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
 
 
-def _tell_of(others: list[str], folder: Path) -> None:
-    """Warn of files that are no part, because of their names."""
-    if others:
-        warnings.warn(f"of the files in {folder}, {passed_over(others)}", stacklevel=2)
+def _classes(folder: Path, root: Path) -> list[str]:
+    if not folder.is_dir() or not (names := _folders_in(folder)):
+        raise FileNotFoundError(
+            f"pictures are read from {root}/<class>/ or {root}/{{train,test}}/<class>/, but {folder} is not a folder "
+            f"of folders{_advice(folder)}"
+        )
+    return names
+
+
+def _check_names(root: Path, parts: Sequence[str], classes: Sequence[str]) -> None:
+    """Parts under other names would be taken for classes, or passed over."""
+    wrong = [name for name in parts if name not in _PARTS] + [name for name in classes if name.lower() in PART_NAMES]
+    if wrong:
+        renamed = [f"{name} to {PART_NAMES[name.lower()]}" for name in wrong if name.lower() in PART_NAMES]
+        advice = f": rename {', '.join(renamed)}" if renamed else ""
+        raise ValueError(
+            f"{root} must hold a folder for each class, or parts called train, test and perhaps val and nothing "
+            f"beside them, but holds {', '.join(wrong)}{advice}"
+        )
 
 
 def _tell_of_loose(folder: Path) -> None:
@@ -138,3 +165,12 @@ def _tell_of_loose(folder: Path) -> None:
             f"{printable(min(loose))}",
             stacklevel=2,
         )
+
+
+def _advice(folder: Path) -> str:
+    """What to do where labels are in a table, if there is one."""
+    tables = [name for name in sorted(os.listdir(folder)) if name.lower().endswith(_TABLES)] if folder.is_dir() else []
+    if not tables:
+        return ""
+    table = folder / tables[0]
+    return f"; if their labels are in {printable(tables[0])}: data.labels={printable(os.fspath(table))}"

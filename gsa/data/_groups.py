@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from gsa.files import printable
 
-__all__ = ["check_groups", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
+__all__ = ["ALONE", "check_groups", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
 
 _SHOWN = 5  # names of a message
-_ALONE = os.sep  # begins the group of a picture in no folder, as it does no folder's name
+ALONE = os.sep  # begins the group of a picture in no folder, as it does no folder's name
 
 
 def check_groups(groups: str | None) -> None:
@@ -43,7 +43,7 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
         ValueError: a path in which the expression is not found.
     """
     if groups == "folder":
-        return [path.partition(os.sep)[0] if os.sep in path else f"{_ALONE}{row}" for row, path in enumerate(below)]
+        return [path.partition(os.sep)[0] if os.sep in path else f"{ALONE}{row}" for row, path in enumerate(below)]
     found = [re.search(groups, path) for path in below]
     missing = [path for path, match in zip(below, found, strict=True) if match is None or match[1] is None]
     if missing:
@@ -56,7 +56,7 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
 
 def is_alone(group: str) -> bool:
     """Whether `groups_of` has given it to one picture that is in no folder."""
-    return group.startswith(_ALONE)
+    return group.startswith(ALONE)
 
 
 def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
@@ -78,29 +78,29 @@ def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def warn_of_folders(root: str | os.PathLike[str], classes: Sequence[str], below: Sequence[tuple[str, int]]) -> None:
+def warn_of_folders(classes: Sequence[str], labels: Sequence[int], groups: Sequence[str], are_folders: bool) -> None:
     """Ask what folders within classes mean, where there are any.
 
     Args:
-        root: the folder of the classes.
         classes: their names.
-        below: path below the folder of its class, and label, of every picture.
+        labels, groups: of every picture, these by "folder".
+        are_folders: whether the classes are, which may be the wrong ones.
     """
     folders: list[set[str]] = [set() for _ in classes]
-    for path, label in below:
-        folders[label].add(path.rpartition(os.sep)[0].partition(os.sep)[0])
+    for label, group in zip(labels, groups, strict=True):
+        folders[label].add("" if is_alone(group) else group)
     inside = sorted(set().union(*folders) - {""})
     if not inside:
         return
     apart = "pictures of one folder come into several parts; data.groups=folder keeps them together"
-    if len(inside) > 1 and all(found == set(inside) for found in folders):
+    if are_folders and len(inside) > 1 and all(found == set(inside) for found in folders):
         warnings.warn(
-            f"the folders of {root} are taken as classes ({_listed(classes)}), though each holds the folders "
-            f"{_listed(inside)}: are these the classes? If so, they must be above the others; if not, {apart}",
+            f"the folders {_listed(classes)} are taken as classes, though each holds the folders {_listed(inside)}: "
+            f"are these the classes? If so, they must be above the others; if not, {apart}",
             stacklevel=2,
         )
     else:
-        warnings.warn(f"the classes of {root} hold folders ({_listed(inside)}): {apart}", stacklevel=2)
+        warnings.warn(f"the classes are in folders ({_listed(inside)}): {apart}", stacklevel=2)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,27 +1,29 @@
-"""Anybody's pictures, in one folder a class."""
+"""Anybody's pictures, in one folder a class, or with their labels in a table."""
 
 import hashlib
 import os
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from torch.utils.data import Subset
 
 from gsa.data._brightness import warn_of_brightness
-from gsa.data._class_folders import PictureFiles, digest_of, pages_in
+from gsa.data._class_folders import ClassFolders, refuse_links
 from gsa.data._dealing import Dealer
 from gsa.data._folds import read_fold
-from gsa.data._groups import check_groups, refuse_groups_in_two_parts
+from gsa.data._groups import check_groups, refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._kept import KeptPictures
-from gsa.data._layout import classes_below, places_of, refuse_links
+from gsa.data._label_table import COLUMNS, LabelTable, checked_columns
 from gsa.data._looked_at import look_at, warn_of_files
+from gsa.data._picture_files import PictureFiles, digest_of
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
 from gsa.files import printable
-from gsa.files.pictures import BENEATH
+from gsa.files.pictures import BENEATH, count_pages
 from gsa.files.reading import PictureReader
 
 __all__ = ["ImageFolderDataModule"]
@@ -29,11 +31,11 @@ __all__ = ["ImageFolderDataModule"]
 _SHOWN = 20  # files of a message
 _CLASSES = 8  # of a line
 _CHANNELS = ("colour", "grey", "pages")
-_ONE_FOLDER = "every class of every part must have a folder of its own"
+_OPENED = 50  # files of a class, to count their pages
 
 
 class ImageFolderDataModule(PictureDataModule):
-    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/* where they are in parts already.
+    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/* where they are in parts already; or in a table.
 
     Of plain class folders, shares of every class are drawn for test and validation; of parts without a folder val, a
     share of every class of train is set apart. Pictures are PNG, JPEG, TIFF, BMP, WebP or GIF (its first frame) of at
@@ -59,6 +61,11 @@ class ImageFolderDataModule(PictureDataModule):
             file, each of them grey.
         fold: of cross-validation, such as "2/5": the second of five shares is the test part, in place of a test_share,
             and every picture is in one of them.
+        labels: a table with a line for every picture, in place of the folders of classes: text in UTF-8, with values
+            between commas, semicolons or tabs, and the names of its columns in the first line.
+        columns: the names of those of "file" (path below the root, or its last part, with its ending or without) and
+            "label", and if there are such, of "group" (of pictures that come into one part, in place of `groups`) and
+            "part" (train, val, test).
         kept_gb: gigabytes of pictures that stay in memory once they are read, scaled and cut, of all parts; what is
             more is read anew in every epoch.
         batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
@@ -66,7 +73,7 @@ class ImageFolderDataModule(PictureDataModule):
     Raises:
         ValueError: an argument out of its range; folders whose classes differ; a class with too few pictures; files
             that cannot be read.
-        FileNotFoundError: no such folders.
+        FileNotFoundError: no such folders, or table.
     """
 
     name = "imagefolder"
@@ -92,6 +99,8 @@ class ImageFolderDataModule(PictureDataModule):
         channels: str = "colour",
         fold: str | None = None,
         kept_gb: float = 2,
+        labels: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, str | None] = COLUMNS,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         if size < 1:
@@ -107,6 +116,9 @@ class ImageFolderDataModule(PictureDataModule):
         if not kept_gb >= 0:  # nor NaN
             raise ValueError(f"kept_gb must not be negative, but got {kept_gb}")
         check_groups(groups)
+        self.labels, self.columns = None if labels is None else Path(labels), checked_columns(columns)
+        if groups is not None and self.columns["group"] is not None:
+            raise ValueError(f"groups must be None where columns have a group, but got {groups!r}")
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
         if least_batches < 0:
             raise ValueError(f"least_batches must not be negative, but got {least_batches}")
@@ -119,7 +131,8 @@ class ImageFolderDataModule(PictureDataModule):
         self.kept_gb = kept_gb
         self._contents: Mapping[str, str] = {}
         self.channels, self.fold = channels, read_fold(fold)
-        self.source = self.root.name if fold is None else f"{self.root.name}, fold {fold}"
+        told = (self.root.absolute().name, self.labels and self.labels.name, fold and f"fold {fold}")
+        self.source = ", ".join(word for word in told if word)
 
     @property
     def num_classes(self) -> int:  # type: ignore[override]
@@ -128,16 +141,19 @@ class ImageFolderDataModule(PictureDataModule):
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes' folders; those under train, where there are parts, or under test alone."""
-        return classes_below(self.root)
+        """Names of the classes' folders; those under train, where there are parts, or under test alone. Or labels."""
+        return self._labelled.classes
 
     @cached_property
     def in_channels(self) -> int:  # type: ignore[override]
-        """Three of colours, one of grey; of pages as many as most files have."""
+        """Three of colours, one of grey; of pages as many as most of the first fifty files of each class have."""
         if self.channels != "pages":
             return 3 if self.channels == "colour" else 1
-        first, *_ = places_of(self.root).values()
-        return pages_in([first / name for name in self.classes])
+        counts: Counter[int] = Counter()
+        for path in self._labelled.some(_OPENED):
+            with suppress(ValueError):  # of what cannot be opened
+                counts[count_pages(path)] += 1
+        return max(counts, key=lambda pages: (counts[pages], pages), default=1)
 
     @property
     def mean(self) -> Sequence[float]:  # type: ignore[override]
@@ -152,8 +168,8 @@ class ImageFolderDataModule(PictureDataModule):
     @property
     def for_test_only(self) -> bool:  # type: ignore[override]
         """Whether test_share takes all, or there is no other part than root/test."""
-        places = places_of(self.root)
-        return self.fold is None and (set(places) == {"test"} or ("all" in places and self.test_share == 1))
+        parts = self._labelled.parts
+        return self.fold is None and (parts == ["test"] or (parts == ["all"] and self.test_share == 1))
 
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
@@ -174,8 +190,8 @@ class ImageFolderDataModule(PictureDataModule):
         told = {"files": self._digest_of_all()}
         if self.channels in channels:
             told["channels"] = channels[self.channels]
-        if self.groups is not None:
-            told["groups"] = self.groups
+        if self._in_groups:
+            told["groups"] = self.groups or f"by {self.columns['group']}"
         return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"} | told
 
     def _digest_of_all(self) -> str:
@@ -184,22 +200,33 @@ class ImageFolderDataModule(PictureDataModule):
         held = sorted(f"{os.path.relpath(path, self.root)}\0{self._contents[path]}\n" for path in read)
         return hashlib.sha256(os.fsencode("".join(held))).hexdigest()
 
+    @cached_property
+    def _labelled(self) -> ClassFolders | LabelTable:
+        """What says which pictures there are, and of which class and part."""
+        if self.labels is None:
+            return ClassFolders(self.root, self.groups)
+        return LabelTable(self.labels, self.root, self.columns, self.groups)
+
+    @property
+    def _in_groups(self) -> bool:
+        return self.groups is not None or (self.labels is not None and self.columns["group"] is not None)
+
     def load(self) -> dict[str, LabelledPictures]:
-        classes, places = self.classes, places_of(self.root)
-        refuse_links([folder / name for folder in places.values() for name in classes], _ONE_FOLDER)
         reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
         pictures = KeptPictures(reader, self.kept_gb * 1e9)
-        files_of = partial(PictureFiles.of_folder, classes=classes, read=pictures, may_lack=self.for_test_only)
-        read, dealer = self._readable({part: files_of(folder) for part, folder in places.items()}, pictures)
-        if self.groups is not None:
-            groups = {part: dealer.in_groups(files, places[part]) for part, files in read.items()}
-            refuse_groups_in_two_parts({part: [*of_part.values()] for part, of_part in groups.items()})
-            self.group_of = {path: group for of_part in groups.values() for path, group in of_part.items()}
+        read, dealer = self._readable(self._labelled.pictures(pictures, may_lack=self.for_test_only), pictures)
+        if self._in_groups:
+            known = {part: files.group_of for part, files in read.items()}
+            refuse_groups_in_two_parts({part: [*of_part.values()] for part, of_part in known.items()})
+            self.group_of = {path: group for of_part in known.values() for path, group in of_part.items()}
+        elif "val" not in read and not self.for_test_only:
+            dealt_out = read["all" if "all" in read else "train"]
+            warn_of_folders(self.classes, dealt_out.labels, dealt_out.groups, self.labels is None)
         if self.fold is not None:
             if "all" not in read:
-                held = ", ".join(read)
-                raise ValueError(f"fold divides pictures that are in no parts yet, but {self.root} holds {held}")
-            return {**dealer.fold(read["all"], self.root, self.fold, self.val_share)}
+                held = f"{self.labels or self.root} holds {', '.join(read)}"
+                raise ValueError(f"fold divides pictures that are in no parts yet, but {held}")
+            return {**dealer.fold(read["all"], self.fold, self.val_share)}
         if self.for_test_only:
             (files,) = read.values()
             none = Subset(files, [])
@@ -207,16 +234,16 @@ class ImageFolderDataModule(PictureDataModule):
         if "all" in read:
             shares = {"test": self.test_share, "val": (1 - self.test_share) * self.val_share}
             different = {self._contents[path] for path, _ in read["all"].files}
-            if self.groups is None and len(different) < len(read["all"]):  # copies together
+            if not self._in_groups and len(different) < len(read["all"]):  # copies together
                 self.redrawn = ("train", *shares)
-            return {**dealer.deal(read["all"], self.root, shares)}
+            return {**dealer.deal(read["all"], shares)}
         parts: dict[str, LabelledPictures] = {
             part: files if part == "train" else dealer.mixed(files, range(len(files))) for part, files in read.items()
         }
         if "val" not in parts:
-            if self.groups is None:  # class by class
+            if not self._in_groups:  # class by class
                 self.redrawn = ("train", "val")
-            parts |= dealer.deal(read["train"], places["train"], {"val": self.val_share})
+            parts |= dealer.deal(read["train"], {"val": self.val_share})
         return parts
 
     def _readable(
@@ -234,7 +261,7 @@ class ImageFolderDataModule(PictureDataModule):
         warn_of_files("16-bit colours that come out dark, which data.white does not change", deep, self.root)
         warn_of_brightness({path: found.brightest for path, found in seen.items()}, self.white, self.root)
         self._contents = {path: found.content for path, found in seen.items()}
-        dealer = Dealer(self.classes, self._contents, self.groups, self.copies, self.split_seed)
+        dealer = Dealer(self.classes, self._contents, self._in_groups, self.copies, self.split_seed)
         dealer.judge_copies({path: str(n) for files in parts.values() for path, n in files.files}, "class")
         dealer.judge_copies({path: part for part, files in parts.items() for path, _ in files.files}, "part")
         reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}

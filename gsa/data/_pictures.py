@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
-from gsa.data._class_folders import PictureFiles
 from gsa.data._described import DescribedData
 from gsa.data._division import few_of_all
 from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder, Share
 from gsa.data._parts import check_parts, rows_of
+from gsa.data._picture_files import PictureFiles
 from gsa.data._workers import sheltered
 
 __all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "labels_of", "pictures_in_memory"]

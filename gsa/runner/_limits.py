@@ -48,8 +48,8 @@ _NOT_NEGATIVE = Limit("must not be negative", lambda value: value >= 0)
 _SHARE = Limit("must be a share in [0, 1)", lambda value: 0 <= value < 1)
 _PART = Limit("must be between 0 and 1", lambda value: 0 < value < 1)
 _FOLDER = Limit(
-    "must be a folder that is there, with a folder of pictures for every class, or with train and test "
-    "(docs/pictures.md makes these from a table)",
+    "must be a folder that is there, with a folder of pictures for every class, or with train and test, or of pictures "
+    "whose labels are in a table (data.labels)",
     os.path.isdir,
 )
 _GROUPS = Limit(
@@ -81,6 +81,7 @@ _FOLDERS = {
     "copies": _one_of("refuse", "keep"),
     "channels": _one_of("colour", "grey", "pages"),
     "kept_gb": _NOT_NEGATIVE,
+    "labels": Limit("must be a table that is there", os.path.isfile),
     "fold": Limit("must be one of at least two, such as 1/5 … 5/5", _is_fold),
 }
 _RATES = {"lr": _NOT_NEGATIVE, "weight_decay": _NOT_NEGATIVE}

@@ -9,6 +9,7 @@ __all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "OF_THE_TRAINING", "differing_keys"
 # Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
 OF_THE_MACHINE = (
     "data.root",
+    "data.labels",
     "data.download",
     "data.num_workers",
     "data.kept_gb",

@@ -47,7 +47,7 @@ def test_without_groups_they_are_torn_apart_which_is_told(tmp_path):
     write_patients(tmp_path, classes=("cat",))
     write_pictures(tmp_path, parts=(".",), classes=("dog",), suffix="png", side=(8, 8))
     with pytest.warns(
-        UserWarning, match=r"hold folders \(p0, p1, p2, p3\): .* several parts; data.groups=folder keeps"
+        UserWarning, match=r"are in folders \(p0, p1, p2, p3\): .* several parts; data.groups=folder keeps"
     ):
         parts = patients_of(ImageFolderDataModule(tmp_path, 8, batch_size=1))
     assert parts["train"] & parts["test"]
@@ -55,7 +55,7 @@ def test_without_groups_they_are_torn_apart_which_is_told(tmp_path):
 
 def test_folders_that_look_like_the_classes_are_asked_about(tmp_path):
     write_patients(tmp_path, classes=("p0", "p1"), patients=("a1", "b1"))
-    message = r"taken as classes \(p0, p1\), though each holds the folders a1, b1: are these the classes\?"
+    message = r"the folders p0, p1 are taken as classes, though each holds the folders a1, b1: are these the classes\?"
     with pytest.warns(UserWarning, match=message):
         ImageFolderDataModule(tmp_path, 8, batch_size=1).setup()
 

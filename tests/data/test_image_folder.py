@@ -1,19 +1,14 @@
 """Pictures in folders."""
 
-import re
-import shutil
-import textwrap
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy
 import pytest
 from PIL import Image
 
-import gsa
 from gsa.cli._predict import _files
 from gsa.data import ImageFolderDataModule
-from gsa.data._class_folders import PictureFiles
+from gsa.data._class_folders import ClassFolders
 from tests.data.folders import write_pictures
 
 
@@ -190,7 +185,7 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
         (root / name).write_bytes(b"not a picture")
     module = ImageFolderDataModule(root, batch_size=1)
     module.setup()
-    read = PictureFiles.of_folder(root, module.classes, 8).files
+    read = ClassFolders(root).pictures(None, may_lack=False)["all"].files
     assert sorted(path for path, _ in read) == sorted(map(str, _files([root])[0]))
     assert sum(map(len, module.parts.values())) == 10
     for name in ("cat/a.HEIC", "cat/b.ppm", "dog/c.heic", "dog/notes"):
@@ -201,26 +196,12 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
         ImageFolderDataModule(root, batch_size=1).setup()
 
 
-@pytest.mark.parametrize("inside", ["images", "."])
-def test_labels_in_a_table_are_made_folders_by_the_lines_of_the_page(tmp_path, monkeypatch, inside):
-    """Planted: only the table, with the pictures beside it or in a folder."""
+def test_who_has_a_table_of_labels_is_told_how_to_name_it(tmp_path):
     write_pictures(tmp_path, parts=("all",), count=3)
-    monkeypatch.chdir(tmp_path)
-    Path(inside).mkdir(exist_ok=True)
-    files = {path: f"{inside}/{path.parent.name}{path.name}" for path in sorted(tmp_path.glob("all/*/*"))}
-    rows = [f"./../{tmp_path.name}/{path.rename(name)},{path.parent.name}" for path, name in files.items()]
-    shutil.rmtree("all")
-    Path("Labels.CSV").write_text("file,label\n" + "\n".join(rows))
-    with pytest.raises(
-        (ValueError, FileNotFoundError), match=r"docs/pictures.md makes from a table such as Labels.CSV"
-    ):
-        _ = ImageFolderDataModule(tmp_path).num_classes
-    Path("Labels.CSV").rename("labels.csv")
-    page = (Path(gsa.__file__).parent.parent / "docs" / "pictures.md").read_text()
-    exec(textwrap.dedent(re.search(r" *```py\n(.*?)```", page, re.S)[1]), {})
-    module = ImageFolderDataModule(tmp_path / "pictures", batch_size=1)
-    module.setup()
-    assert module.describe()["classes"] == "2: cat 3, dog 3"
+    (tmp_path / "all" / "dog").rename(tmp_path / "all" / "cat" / "images")
+    (tmp_path / "all" / "Labels.CSV").write_text("file,label")
+    with pytest.raises(ValueError, match=r"'cat'\]; if their labels are in Labels.CSV: data.labels=.*/Labels.CSV$"):
+        _ = ImageFolderDataModule(tmp_path / "all").num_classes
 
 
 @pytest.mark.parametrize("parts", [("train", "test"), ("train", "val", "test"), None])

@@ -105,8 +105,8 @@ def replaced(root):
 @pytest.mark.parametrize("change, goes_on, is_tested", [
     (renamed, "other classes than those of the data: 'cat' there alone, 'zebra' here alone", False),
     (of_another_class, "other classes than those of the data: none there alone, 'wolf' here alone", False),
-    (added, r"files of the parts train.* were added, removed, renamed or replaced", True),
-    (replaced, r"files of the parts \w+ were added, removed, renamed or replaced", True),
+    (added, r"files of the parts train.* were added, removed, renamed, replaced or given", True),
+    (replaced, r"files of the parts \w+ were added, removed, renamed, replaced or given", True),
     (lambda root: None, None, True),
 ])  # fmt: skip
 def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, change, goes_on, is_tested):
@@ -129,6 +129,34 @@ def test_other_pictures_than_those_of_a_checkpoint_are_refused(small, tmp_path, 
     write_checkpoint({key: value for key, value in read_checkpoint(last).items() if key != "digests"}, last)
     if is_tested and change is not added:  # which is a copy, see below
         train(small(*options))
+
+
+def test_labels_in_a_table_go_on_wherever_it_is_if_they_are_the_same(small, tmp_path):
+    root, table = tmp_path / "all", tmp_path / "labels.csv"
+    write_pictures(tmp_path, parts=("all",))
+    files = [f"{path.relative_to(root)};{path.parent.name}" for path in sorted(root.glob("*/*"))]
+    table.write_text("\n".join(["image;dx", *files]))
+    named = (*OWN, "data.columns.file=image", "data.columns.label=dx", "data.groups='([0-9])'")
+    train(small(*named, f"data.root={root}", f"data.labels={table}"))
+    report, last = json.loads((tmp_path / "run" / "report.json").read_text()), "run/checkpoints/last.ckpt"
+    assert report["data"]["source"] == "all, labels.csv" and report["test_groups"] == 2
+    root.rename(tmp_path / "moved")
+    table.rename(tmp_path / "other.csv")
+    options = (*named, f"data.root={tmp_path / 'moved'}", f"data.labels={tmp_path / 'other.csv'}")
+    train(small(*options, f"ckpt_path='{tmp_path / last}'"))
+    (tmp_path / "other.csv").write_text("\n".join(["image;dx", *files[1:], files[0].replace(";cat", ";dog")]))
+    with pytest.raises(
+        ConfigError, match=r"files of the parts [\w, ]+ were added, removed, renamed, replaced or given"
+    ):
+        train(small(*options, f"ckpt_path='{tmp_path / last}'", folder="changed"))
+
+
+def test_a_run_is_not_begun_where_its_folder_would_be_a_class_of_the_next(small, tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    with pytest.raises(ConfigError, match="a run's folder must not be in data.root, where every folder is a class"):
+        train(small(*OWN, f"data.root={tmp_path / 'all'}", folder="all/outputs/run"))
+    assert not (tmp_path / "all" / "outputs").exists()
+    train(small(*OWN, f"data.root={tmp_path / 'all'}", folder="all/.runs/run"))  # which is none
 
 
 @pytest.mark.filterwarnings("ignore:1 of 20 files are left out")

@@ -1,0 +1,78 @@
+"""Pictures in files, with their labels."""
+
+import hashlib
+import os
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from gsa.data._groups import is_alone
+from gsa.data._kept import KeptPictures
+from gsa.data._parts import rows_of
+
+__all__ = ["PictureFiles", "digest_of"]
+
+
+class PictureFiles(Dataset):
+    """Files and their labels, read as squares.
+
+    Args:
+        files: path and label of each.
+        groups: of each, what it belongs to, as `groups_of` has it.
+        read: what reads a file, uint8 [C, H, W].
+    """
+
+    def __init__(self, files: Sequence[tuple[str, int]], groups: Sequence[str], read: KeptPictures) -> None:
+        self.files, self.groups, self.read = list(files), list(groups), read
+
+    @property
+    def labels(self) -> list[int]:
+        """Of every file."""
+        return [label for _, label in self.files]
+
+    @property
+    def group_of(self) -> dict[str, str]:
+        """Path → group, of every file that is in one."""
+        return {path: group for (path, _), group in zip(self.files, self.groups, strict=True) if not is_alone(group)}
+
+    def only(self, rows: Sequence[int]) -> "PictureFiles":
+        """Some of them."""
+        return PictureFiles([self.files[row] for row in rows], [self.groups[row] for row in rows], self.read)
+
+    def without(self, paths: Container[str]) -> "PictureFiles":
+        """The same but for some files.
+
+        Raises:
+            ValueError: a class that has no other files.
+        """
+        left = self.only([row for row, (path, _) in enumerate(self.files) if path not in paths])
+        if gone := set(self.labels) - set(left.labels):
+            lost = next(path for path, label in self.files if label == min(gone))
+            raise ValueError(f"every class must have files that can be read, but of one class none can, such as {lost}")
+        return left
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        path, label = self.files[index]
+        try:
+            return torch.from_numpy(self.read(path)), label
+        except ValueError as error:
+            raise OSError(f"since all were looked at, {error}") from error
+
+
+def digest_of(pictures: Any, root: Path, contents: Mapping[str, str] | None = None) -> str:
+    """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them.
+
+    Where `contents` has the digest of what every file holds, of these instead of the paths.
+    """
+    held, rows = rows_of(pictures)
+    files = (held.files[row] for row in rows)
+    known = (contents[path] if contents else os.path.relpath(path, root) for path, _ in files)
+    lines = (os.fsencode(f"{word}\0{held.files[row][1]}\n") for word, row in zip(known, rows, strict=True))
+    return hashlib.sha256(b"".join(lines)).hexdigest()
