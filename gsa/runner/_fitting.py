@@ -131,9 +131,8 @@ def _refuse_other_pictures(checkpoint: dict[str, Any], path: str, data: Any) -> 
         raise ValueError(
             f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
             f"{', '.join(differing)} were added, removed, renamed, replaced or given other labels (or divided as "
-            "earlier versions did: "
-            "folders without val or with copies until 26 November 2026, with data.groups until 27 November): put them "
-            f"back, or begin in another folder ({folder_keys()})"
+            "earlier versions did: folders without val or with copies until 26 November 2026, with data.groups until "
+            f"27 November): put them back, or begin in another folder ({folder_keys()})"
         )
 
 
