@@ -36,7 +36,8 @@ def describe(
 
     Args:
         run: with its network trained.
-        metrics: "val/accuracy", "test/accuracy" and, of two classes, "test/auroc", as far as they were measured.
+        metrics: "val/accuracy", "val/balanced_accuracy", "test/accuracy", "test/balanced_accuracy" and, of two classes,
+            "test/auroc", as far as they were measured.
         before, after: `symmetry_of` the run before and after training.
         findings: what the test has shown besides.
     """
@@ -54,8 +55,11 @@ def describe(
         "seconds_per_epoch": sum(seconds) / len(rows) if rows else None,
         "peak_memory_mb": peak_memory_mb(device),
         "estimate": None if run.estimate is None else asdict(run.estimate),
+        "chosen_by": _chosen_by(run),
         "val_accuracy": metrics.get("val/accuracy"),
+        "val_balanced_accuracy": metrics.get("val/balanced_accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
+        "test_balanced_accuracy": metrics.get("test/balanced_accuracy"),
         "test_auroc": metrics.get("test/auroc"),
         **_certainty(run, findings),
         "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
@@ -75,6 +79,12 @@ def describe(
         "used": _used(run),
         "history": rows,
     }
+
+
+def _chosen_by(run: Subject) -> str | None:
+    """The key of this report by which the best epoch was chosen."""
+    best = (run.config.callbacks or {}).get("best") or {}
+    return str(best.get("monitor", "val/accuracy")).replace("/", "_") if run.best_epoch is not None else None
 
 
 def _certainty(run: Subject, findings: Findings | None) -> dict[str, Any]:

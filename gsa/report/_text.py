@@ -10,6 +10,7 @@ __all__ = ["summary"]
 
 _FEW = 1000  # test pictures, whose accuracy is told with how far it may be off by chance
 _SHOWN = 3  # classes
+_UNEQUAL = 2  # so many times as frequent as another, a class makes accuracy say little
 
 
 def summary(report: dict) -> str:
@@ -23,7 +24,9 @@ def summary(report: dict) -> str:
     ]
     if report["epochs"]:
         best = report.get("best_epoch")  # which older reports lack
-        chosen = "" if best is None else f", weights of epoch {best + 1} of {report['epochs']}"
+        is_balanced = report.get("chosen_by") == "val_balanced_accuracy"
+        balanced = f", by balanced accuracy ({100 * report['val_balanced_accuracy']:.2f} %)" if is_balanced else ""
+        chosen = "" if best is None else f", weights of epoch {best + 1} of {report['epochs']}{balanced}"
         lines.append(
             f"training     {report['epochs']} epoch{'s' if report['epochs'] != 1 else ''}, "
             f"{report['train_seconds']:.0f} s ({report['seconds_per_epoch']:.1f} s an epoch), "
@@ -36,7 +39,7 @@ def summary(report: dict) -> str:
             area = "" if auroc is None else f", area under the ROC curve {auroc:.4f}"
             chance = _chance(report["test_interval"], used["test"], report["test_groups"]) if part == "test" else ""
             lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{chance}{area}{share}")
-    lines += _worst_classes(report)
+    lines += _by_class(report)
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
@@ -60,12 +63,22 @@ def _chance(interval: Sequence[float] | None, pictures: int, groups: int | None)
     return f", 95 % interval {100 * low:.1f} to {100 * high:.1f} %{of_groups}"
 
 
-def _worst_classes(report: dict) -> list[str]:
-    """Those of which the largest share is missed."""
+def _by_class(report: dict) -> list[str]:
+    """Where classes are unequal, what accuracy hides; and those of which the largest share is missed."""
     if not report["confusion"]:
         return []
     classes, counts = report["confusion"]["classes"], report["confusion"]["counts"]
     found = [(row[label] / sum(row), classes[label], sum(row)) for label, row in enumerate(counts) if sum(row)]
+    lines, sizes = [], [size for _, _, size in found]
+    if found and max(sizes) >= _UNEQUAL * min(sizes):
+        _, name, most = max(found, key=lambda one: one[2])
+        mean = sum(share for share, _, _ in found) / len(found)
+        lines.append(
+            f"balanced {100 * mean:.1f} %, the mean of the classes (always {printable(name)}: "
+            f"{100 * most / sum(sizes):.1f} % right, {100 / len(found):.1f} % balanced)"
+        )
     worst = [one for one in sorted(found, key=lambda one: (one[0], -one[2])) if one[0] < 1][:_SHOWN]
-    told = [f"{printable(name)} {100 * share:.1f} % (of {count})" for share, name, count in worst]
-    return [f"{'':12s} worst of {len(found)} classes: {', '.join(told)}"] if told and len(found) > 1 else []
+    if worst and len(found) > 1:
+        told = [f"{printable(name)} {100 * share:.1f} % (of {count})" for share, name, count in worst]
+        lines.append(f"worst of {len(found)} classes: {', '.join(told)}")
+    return [f"{'':12s} {line}" for line in lines]

@@ -81,7 +81,8 @@ def _refuse_other_classes(checkpoint: dict[str, Any], path: str, here: list[str]
         return
     found = [f"{_named(there, here)} there alone", f"{_named(here, there)} here alone"]
     differing = "they have another order" if set(there) == set(here) else ", ".join(found)
-    remedy = "; test it with an empty folder for each of them, and data.test_share=1" if {*here} < {*there} else ""
+    empty = "an empty folder (in a table, a line without a file) for each of them"
+    remedy = f"; test it with {empty}, and data.test_share=1" if {*here} < {*there} else ""
     raise ValueError(f"the checkpoint {path} was trained on other classes than those of the data: {differing}{remedy}")
 
 

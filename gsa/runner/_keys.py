@@ -18,7 +18,8 @@ __all__ = ["GRAPH", "GRAPH_MODES", "refuse_bad_keys"]
 
 _HYDRA_KEYS = {"_target_", "_partial_", "_recursive_", "_convert_"}
 GRAPH = "graph"  # the whole step as one, and nothing is compiled
-_MONITORED = ("val/accuracy", "val/loss", "val/auroc", "train/accuracy", "train/loss")
+_CHOOSING = ("val/accuracy", "val/balanced_accuracy")
+_MONITORED = (*_CHOOSING, "val/loss", "val/auroc", "train/accuracy", "train/loss")
 _FINDERS = {"BatchSizeFinder": "data.batch_size", "LearningRateFinder": "optimizer.lr"}
 GRAPH_MODES = ("reduce-overhead", "max-autotune", GRAPH)  # CUDA graphs are recorded in them
 _COMPILE_MODES = (False, True, *GRAPH_MODES)
@@ -82,7 +83,8 @@ def _check_top(plain: dict[str, Any]) -> None:
         raise ConfigError(f"class_weights must be balanced, a list of numbers, or null, but got {weights!r}")
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ConfigError(f"tags must be a list of words, such as [mine,second], but got {tags!r}")
-    if plain["objective"] not in (legal := ["val/accuracy", *(["test/accuracy"] if plain["test"] else [])]):
+    of_test = ("test/accuracy", "test/balanced_accuracy") if plain["test"] else ()
+    if plain["objective"] not in (legal := [*_CHOOSING, *of_test]):
         raise ConfigError(f"objective must be one of {legal}, what this run returns, but got {plain['objective']!r}")
     for key in ("in_channels", "num_classes"):
         if key in plain["model"]:
@@ -190,7 +192,7 @@ def _check_monitor(where: str, node: Any) -> None:
         return
     target = str(node.get("_target_"))
     chooses = target.endswith(("ModelCheckpoint", "BestCheckpoint"))  # weights, by accuracy
-    legal = ["val/accuracy"] if chooses else list(_MONITORED)
+    legal = list(_CHOOSING if chooses else _MONITORED)
     if monitor not in legal:
         raise ConfigError(f"{where}.monitor must be one of {legal}{nearest(str(monitor), legal)}, but got {monitor!r}")
     best, mode = "min" if monitor.endswith("/loss") else "max", node.get("mode", "min")

@@ -20,7 +20,7 @@ from gsa.runner._same_run import OF_THE_PLACE, OF_THE_TRAINING, differing_keys
 from gsa.runner._schema import ConfigError
 from gsa.saved import newest_checkpoint, read_checkpoint
 
-__all__ = ["chosen_metrics", "finished_report", "is_of_its_words", "where_it_stands"]
+__all__ = ["finished_report", "is_of_its_words", "where_it_stands"]
 
 
 def finished_report(config: DictConfig) -> dict[str, Any] | None:
@@ -66,12 +66,6 @@ def is_of_its_words(folder: Path) -> bool:
             config.seed = before["seed"]
         return not _of_another_run(before, config)
     return True
-
-
-def chosen_metrics(report: dict[str, Any]) -> dict[str, float]:
-    """What `train` returns, from the report of a finished run."""
-    of = {"val/accuracy": "val_accuracy", "test/accuracy": "test_accuracy", "test/auroc": "test_auroc"}
-    return {name: report[key] for name, key in of.items() if report.get(key) is not None}
 
 
 def where_it_stands(folder: Path, config: DictConfig) -> str | None:

@@ -37,10 +37,11 @@ from gsa.runner._keys import GRAPH
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._meeting import leave_group, meet
 from gsa.runner._memory import explaining_memory
+from gsa.runner._metrics import of_epoch, of_report, of_test, of_validation
 from gsa.runner._processes import launch
 from gsa.runner._quiet import quiet
 from gsa.runner._ranks import is_first_rank, know_rank, needs_processes
-from gsa.runner._resume import chosen_metrics, finished_report
+from gsa.runner._resume import finished_report
 from gsa.runner._schema import ConfigError
 from gsa.runner._starting import start_from
 from gsa.runner._wandb_settings import keep_wandb_ids
@@ -60,9 +61,10 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
         run: what `build` has made of it before.
 
     Returns:
-        Metrics ("val/accuracy" of the best epoch, "test/accuracy", of two classes "test/auroc") and the objects of the
-        run: "data", "network" (with its best weights), "classifier", "trainer", "history", "report" and "folder"; the
-        last two alone of a run that was finished already, or whose processes were started here and have ended.
+        Metrics ("val/accuracy" and "val/balanced_accuracy" of the best epoch, "test/accuracy" and
+        "test/balanced_accuracy", of two classes "test/auroc") and the objects of the run: "data", "network" (with its
+        best weights), "classifier", "trainer", "history", "report" and "folder"; the last two alone of a run that was
+        finished already, or whose processes were started here and have ended.
 
     Raises:
         ConfigError: a configuration that cannot be run, or data or a checkpoint that cannot be read; `Busy`, when
@@ -75,7 +77,7 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
     with held(folder) if is_first_rank() else nullcontext():
         if (report := finished_report(config)) is not None:
             print(f"finished already: {folder}")
-            return chosen_metrics(report), {"report": report, "folder": folder}
+            return of_report(report), {"report": report, "folder": folder}
         _refuse_other_defaults()
         with quiet(), _closing_wandb():
             return _train(run or build(config))
@@ -103,7 +105,7 @@ def _train(run: Run) -> Results:
                 return _train_here(run)
             launch(run.folder, run.trainer.world_size, run.config.ckpt_path)
     report = read_report(run.folder)
-    return chosen_metrics(report), {"report": report, "folder": run.folder}
+    return of_report(report), {"report": report, "folder": run.folder}
 
 
 def take_part(config: DictConfig) -> None:
@@ -235,7 +237,7 @@ def _fit(run: Run) -> dict[str, float]:
     """Train (or resume), and leave the weights of the best epoch in the network."""
     trainer: Any = run.trainer  # which does not declare its callbacks
     chosen = run.config.ckpt_path
-    metrics = {}
+    metrics: dict[str, float] = {}
     if run.config.train:
         if _goes_on(run):
             trainer.callbacks.append(LambdaCallback(on_train_start=lambda *_: _write_config(run)))
@@ -246,16 +248,17 @@ def _fit(run: Run) -> dict[str, float]:
         chosen = None
         if run.best is not None and run.best.best_model_path:
             chosen = run.best.best_model_path
-            metrics["val/accuracy"] = float(run.best.best_model_score)  # type: ignore[arg-type]  # as it has a path
-        elif "val/accuracy" in trainer.callback_metrics:
-            metrics["val/accuracy"] = float(trainer.callback_metrics["val/accuracy"])
+        else:
+            metrics = of_validation(trainer.callback_metrics)
     if chosen is not None:
         checkpoint = read_checkpoint(chosen)
         run.classifier.load_state_dict(checkpoint["state_dict"])
-        run.best_epoch = checkpoint["epoch"] if run.config.train else None
+        if run.config.train:
+            run.best_epoch = checkpoint["epoch"]
+            metrics = of_epoch(run.history.rows, checkpoint["epoch"], run.best)
     if not (run.config.train or run.data.for_test_only):
         (scores,) = trainer.validate(run.classifier, run.data, verbose=False)
-        metrics["val/accuracy"] = scores["val/accuracy"]
+        metrics = of_validation(scores)
     return metrics
 
 
@@ -266,8 +269,7 @@ def _test(run: Run, metrics: dict[str, float]) -> Findings | None:
     (scores,) = run.trainer.test(run.classifier, run.data, verbose=False)
     findings = run.classifier.findings
     assert findings is not None, "a test leaves findings"
-    told = ("test/accuracy", "test/auroc") if len(findings.labels.unique()) > 1 else ("test/accuracy",)
-    metrics |= {name: scores[name] for name in told if name in scores}
+    metrics |= of_test(scores)
     return findings
 
 

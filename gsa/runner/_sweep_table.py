@@ -22,6 +22,7 @@ __all__ = ["sweep_table"]
 
 _MISSING = "–"
 _MEASURED = ("val_accuracy", "test_accuracy")
+_BALANCED = ("val_balanced_accuracy", "test_balanced_accuracy")  # of jobs whose epochs were chosen by it
 _REPEATED = ("seed", "data.split_seed", "data.fold")  # keys whose values are as good as one another
 
 
@@ -51,12 +52,12 @@ def sweep_table(folder: Path) -> str:
     Raises:
         OSError: the folder cannot be written.
     """
-    jobs = sorted((_read(place) for place in folder.rglob(".hydra/overrides.yaml")), key=_best_first)
+    jobs = [_read(place) for place in folder.rglob(".hydra/overrides.yaml")]
+    judged = _BALANCED if any(job.report.get("chosen_by") == _BALANCED[0] for job in jobs) else _MEASURED
+    jobs.sort(key=lambda job: _rank(job, judged[0]))
     shared = set.intersection(*(set(job.words) for job in jobs))
     keys = list(dict.fromkeys(word.partition("=")[0] for job in jobs for word in job.words if word not in shared))
-    measured = [
-        name for name in _MEASURED if name == "val_accuracy" or any(job.report.get(name) is not None for job in jobs)
-    ]
+    measured = [name for name in judged if name == judged[0] or any(job.report.get(name) is not None for job in jobs)]
     header = [*keys, "parameters", *measured, "folder"]
     rows = [_row(job, keys, measured) for job in jobs]
     file = folder / "jobs.csv"
@@ -129,9 +130,10 @@ def _read(overrides: Path) -> _Job:
     return _Job(folder, tuple(map(str, words)) if isinstance(words, list) else (), report)
 
 
-def _best_first(job: _Job) -> tuple[bool, float, int, str]:
-    name = str(job.folder)
-    return job.accuracy is None, -(job.accuracy or 0), len(name), name
+def _rank(job: _Job, judged: str) -> tuple[bool, float, int, str]:
+    """The best first; without the number that all are judged by, last."""
+    name, number = str(job.folder), job.report.get(judged)
+    return number is None, -(number or 0), len(name), name
 
 
 def _row(job: _Job, keys: Sequence[str], measured: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from gsa._remembered import groups_within
 from gsa.training._auroc import AreaUnderROC
+from gsa.training._balanced import BalancedAccuracy
 from gsa.training._examination import Examination, Findings
 from gsa.training._fused import fused_on_gpus
 from gsa.training._loss import TrainingLoss
@@ -41,8 +42,9 @@ _TOGETHER = 50  # training steps that the metrics hear of at once
 class Classifier(lightning.LightningModule):
     """Cross-entropy training; logs train/loss, train/accuracy, val/loss, val/accuracy, test/loss and test/accuracy.
 
-    Of two classes it logs val/auroc and test/auroc, too: the share of pairs, one picture of each class, in which that
-    of class 1 gets the higher probability of it.
+    So it does val/balanced_accuracy and test/balanced_accuracy, the means of the classes' accuracies. Of two classes it
+    logs val/auroc and test/auroc, too: the share of pairs, one picture of each class, in which that of class 1 gets the
+    higher probability of it.
 
     It trains on loaders of pictures [B, C, H, W] and labels [B]. A data module of ours, or `gsa.data.completed` of
     another, also lets a run go on in mid-epoch, counts classes, and has checkpoints say what the pictures are.
@@ -92,8 +94,9 @@ class Classifier(lightning.LightningModule):
         self.mean_loss = nn.ModuleDict({f"{part}_": MeanOfPictures() for part in _PARTS})
         # What the metrics have not heard of yet: loss, how many were right, of how many.
         self._seen: dict[str, list[tuple[Tensor, Tensor, int]]] = {part: [] for part in _PARTS}
-        judged = ("val_", "test_") if num_classes == 2 else ()
-        self.auroc = nn.ModuleDict({part: AreaUnderROC() for part in judged})
+        judged = ("val_", "test_")
+        self.balanced = nn.ModuleDict({part: BalancedAccuracy(int(num_classes)) for part in judged})
+        self.auroc = nn.ModuleDict({part: AreaUnderROC() for part in judged if num_classes == 2})
         self.examination = Examination(int(num_classes))  # of numpy, torchmetrics would not take one
         if config:
             self.save_hyperparameters(config, logger=False)
@@ -170,7 +173,11 @@ class Classifier(lightning.LightningModule):
         else:
             logits = self(images)
             loss = F.cross_entropy(logits, labels)
-        self._note(part, loss.detach(), (logits.argmax(-1) == labels).sum(), len(labels))
+        answers = logits.argmax(-1)
+        self._note(part, loss.detach(), (answers == labels).sum(), len(labels))
+        if f"{part}_" in self.balanced:
+            balanced: Any = self.balanced[f"{part}_"]
+            balanced.update(answers, labels)
         if f"{part}_" in self.auroc:
             auroc: Any = self.auroc[f"{part}_"]
             auroc.update(logits, labels)
@@ -205,7 +212,8 @@ class Classifier(lightning.LightningModule):
 
     def _log(self, part: str) -> None:
         """What the metrics come to at the end of the epoch."""
-        metrics = {"loss": self.mean_loss, "accuracy": self.accuracy, "auroc": self.auroc}
+        metrics = {"loss": self.mean_loss, "accuracy": self.accuracy}
+        metrics |= {"balanced_accuracy": self.balanced, "auroc": self.auroc}
         shown = {"train": "loss", "val": "accuracy", "test": None}[part]
         for name, kept in metrics.items():
             if f"{part}_" in kept:

@@ -45,6 +45,15 @@ def test_the_classes_that_are_missed_most_are_named():
     assert "worst" not in told(9, 9, confusion={"classes": ["a"], "counts": [[9]]}) and "worst" not in told(9, 10)
 
 
+def test_of_unequal_classes_accuracy_is_told_with_what_it_hides():
+    """Planted: a network that always answers with the frequent class."""
+    unequal = {"classes": ["naevus", "melanoma", "none"], "counts": [[67, 0, 0], [33, 0, 0], [0] * 3]}
+    line = "balanced 50.0 %, the mean of the classes (always naevus: 67.0 % right, 50.0 % balanced)"
+    assert f"\n             {line}\n" in told(67, 100, confusion=unequal)
+    alike = {"classes": ["a", "b"], "counts": [[65, 0], [35, 0]]}
+    assert "balanced" not in told(65, 100, confusion=alike)
+
+
 def test_the_chosen_epoch_is_counted_from_one():
     assert "9 MB at most, weights of epoch 3 of 12\n" in told(9, 10, best_epoch=2)
     assert "weights of" not in told(9, 10, best_epoch=None) and "weights of" not in told(9, 10)

@@ -22,7 +22,8 @@ from gsa.runner._config_file import read_config
 from gsa.runner._dotted import values_of
 from gsa.runner._fitting import refuse_other_training, refuse_unfit
 from gsa.runner._folder import held
-from gsa.runner._resume import chosen_metrics, finished_report
+from gsa.runner._metrics import of_report
+from gsa.runner._resume import finished_report
 from gsa.saved import export, read
 from gsa.training import Stopped
 from gsa.training._older_states import without_empty
@@ -181,7 +182,7 @@ REPORT = {"val_accuracy": 0.5, "test_accuracy": None}  # without a digest, as ea
 
 def test_a_finished_run_returns_what_it_was_measured_to():
     report = {"val_accuracy": 0.5, "test_accuracy": None, "test_auroc": 0.7, "epochs": 2}
-    assert chosen_metrics(report) == {"val/accuracy": 0.5, "test/auroc": 0.7}
+    assert of_report(report) == {"val/accuracy": 0.5, "test/auroc": 0.7}
 
 
 @pytest.mark.parametrize("changed", [

@@ -1,5 +1,6 @@
 """Whole runs, a few steps long."""
 
+import itertools
 import json
 import math
 import signal
@@ -17,6 +18,7 @@ import gsa
 from gsa.report import read_report, symmetry_of
 from gsa.runner import ConfigError, _run, build, train
 from gsa.saved import read_checkpoint
+from gsa.training._balanced import BalancedAccuracy
 from tests.data.test_image_folder import write_pictures
 from tests.data.test_pcam import write_pcam
 from tests.report.test_wandb import of_type, read_back
@@ -37,7 +39,12 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     assert sum(counts[k][k] for k in range(10)) / 397 == pytest.approx(report["test_accuracy"])
     assert len(report["class_accuracy"]) == 10 and 0 <= report["calibration_error"] <= 1
     assert report["model"] == "digits_r4_sa" and report["group"] == "R4" and report["epochs"] == 2
-    assert metrics == {"val/accuracy": report["val_accuracy"], "test/accuracy": report["test_accuracy"]}
+    assert metrics == {
+        name: report[name.replace("/", "_")]
+        for name in ("val/accuracy", "val/balanced_accuracy", "test/accuracy", "test/balanced_accuracy")
+    }
+    balanced = sum(report["class_accuracy"].values()) / 10
+    assert balanced == pytest.approx(report["test_balanced_accuracy"]) != pytest.approx(report["test_accuracy"])
     assert report["parameters"] == sum(p.numel() for p in objects["network"].parameters())
     assert report["split"] == {"train": 1200, "val": 200, "test": 397}
     assert report["used"] == {"train": 4 * 16, "val": 200, "test": 397}
@@ -47,6 +54,20 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     assert {p.stem for p in folder.glob("*.png")} == pictures
     assert (folder / "csv" / "version_0" / "metrics.csv").exists() and (folder / "config.yaml").exists()
     assert "digits_r4_sa" in (folder / "report.txt").read_text()
+
+
+@pytest.mark.parametrize("chosen, epoch", [("val/accuracy", 4), ("val/balanced_accuracy", 0)])
+def test_an_epoch_is_chosen_by_what_is_asked_for(small, tmp_path, monkeypatch, chosen, epoch):
+    """Planted: balanced accuracies that fall, so that the two choices differ."""
+    falling = itertools.count(1)
+    monkeypatch.setattr(BalancedAccuracy, "compute", lambda metric: torch.tensor(1 / next(falling)))
+    options = "trainer.max_epochs=6", "seed=5", f"callbacks.best.monitor={chosen}", f"objective={chosen}"
+    metrics, objects = train(small(*options))
+    rows, report = objects["history"], objects["report"]
+    assert report["best_epoch"] == epoch and report["chosen_by"] == chosen.replace("/", "_")
+    assert metrics[chosen] == report[chosen.replace("/", "_")] == max(row[chosen] for row in rows)
+    assert all(metrics[name] == rows[epoch][name] for name in metrics if name.startswith("val/"))
+    assert ("by balanced accuracy (" in (tmp_path / "run" / "report.txt").read_text()) == ("balanced" in chosen)
 
 
 def test_the_best_weights_are_kept(small, tmp_path):

@@ -121,6 +121,22 @@ def test_jobs_that_differ_in_their_seed_alone_have_a_mean(tmp_path):
     assert "±" not in sweep_table(tmp_path) and sweep_table(tmp_path).endswith("has this table")
 
 
+def test_jobs_whose_epochs_were_chosen_by_balanced_accuracy_are_ranked_by_it(tmp_path):
+    """Planted: the one with the larger accuracy, and a job of an earlier version."""
+    for job, (accuracy, balanced) in enumerate([(0.9, 0.5), (0.8, 0.7), (0.7, None)]):
+        (tmp_path / str(job) / ".hydra").mkdir(parents=True)
+        (tmp_path / str(job) / ".hydra" / "overrides.yaml").write_text(f"- class_weights={job}\n")
+        more = {"chosen_by": "val_balanced_accuracy", "val_balanced_accuracy": balanced} if balanced else {}
+        write_report({"val_accuracy": accuracy, "test_accuracy": None, **more}, tmp_path / str(job))
+    text = sweep_table(tmp_path)
+    assert [(row["class_weights"], row["val_balanced_accuracy"]) for row in table(tmp_path)] == [
+        ("1", "0.7000"),
+        ("0", "0.5000"),
+        ("2", ""),
+    ]
+    assert "val_accuracy" not in text
+
+
 def test_folds_have_a_mean_that_says_what_is_missing(tmp_path):
     """Planted: folds of another number, one that has not finished, and one of pictures that were added later."""
     for job, (fold, accuracy, files) in enumerate([("1/3", 0.4, "x"), ("2/3", 0.6, "x"), ("3/3", None, "x"),
