@@ -10,7 +10,8 @@ from gsa.files import printable
 __all__ = ["ALONE", "check_groups", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
 
 _SHOWN = 5  # names of a message
-ALONE = os.sep  # begins the group of a picture in no folder, as it does no folder's name
+_PARTS = 3  # fewer folders could not be kept together
+ALONE = f"\n{os.sep}"  # begins the group of a picture that belongs to no other, as it does no name
 
 
 def check_groups(groups: str | None) -> None:
@@ -74,7 +75,7 @@ def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:
             if (other := first.setdefault(group, part)) != part:
                 raise ValueError(
                     f"a group must be in one part only, but {printable(group)} is in {other} and in {part}: move its "
-                    "pictures into one, or leave data.groups out"
+                    "pictures into one, or ask for no groups"
                 )
 
 
@@ -90,8 +91,6 @@ def warn_of_folders(classes: Sequence[str], labels: Sequence[int], groups: Seque
     for label, group in zip(labels, groups, strict=True):
         folders[label].add("" if is_alone(group) else group)
     inside = sorted(set().union(*folders) - {""})
-    if not inside:
-        return
     apart = "pictures of one folder come into several parts; data.groups=folder keeps them together"
     if are_folders and len(inside) > 1 and all(found == set(inside) for found in folders):
         warnings.warn(
@@ -99,8 +98,9 @@ def warn_of_folders(classes: Sequence[str], labels: Sequence[int], groups: Seque
             f"are these the classes? If so, they must be above the others; if not, {apart}",
             stacklevel=2,
         )
-    else:
-        warnings.warn(f"the classes are in folders ({_listed(inside)}): {apart}", stacklevel=2)
+    elif len(inside) >= (1 if are_folders else _PARTS):
+        held = "the classes hold folders" if are_folders else "the pictures are in folders"
+        warnings.warn(f"{held} ({_listed(inside)}): {apart}", stacklevel=2)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -18,10 +18,11 @@ from gsa.data._dealing import Dealer
 from gsa.data._folds import read_fold
 from gsa.data._groups import check_groups, refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._kept import KeptPictures
-from gsa.data._label_table import COLUMNS, LabelTable, checked_columns
+from gsa.data._label_table import LabelTable
 from gsa.data._looked_at import look_at, warn_of_files
 from gsa.data._picture_files import PictureFiles, digest_of
 from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
+from gsa.data._table_lines import COLUMNS, checked_columns
 from gsa.files import printable
 from gsa.files.pictures import BENEATH, count_pages
 from gsa.files.reading import PictureReader
@@ -130,6 +131,7 @@ class ImageFolderDataModule(PictureDataModule):
         self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies
         self.kept_gb = kept_gb
         self._contents: Mapping[str, str] = {}
+        self._said: Mapping[str, str] = {}  # of a file by a table, which its path does not tell
         self.channels, self.fold = channels, read_fold(fold)
         told = (self.root.absolute().name, self.labels and self.labels.name, fold and f"fold {fold}")
         self.source = ", ".join(word for word in told if word)
@@ -195,9 +197,10 @@ class ImageFolderDataModule(PictureDataModule):
         return super().describe() | {"classes": f"{len(words)}: {', '.join(words[:_CLASSES])}{more}"} | told
 
     def _digest_of_all(self) -> str:
-        """Of all files that can be read, however they are divided."""
+        """Of all files that can be read, however they are divided; and of what a table says of them."""
         read = self._contents.keys() - {path for path, _ in self.left_out}
-        held = sorted(f"{os.path.relpath(path, self.root)}\0{self._contents[path]}\n" for path in read)
+        names = {path: self._said.get(path, "") + os.path.relpath(path, self.root) for path in read}
+        held = sorted(f"{name}\0{self._contents[path]}\n" for path, name in names.items())
         return hashlib.sha256(os.fsencode("".join(held))).hexdigest()
 
     @cached_property
@@ -215,6 +218,12 @@ class ImageFolderDataModule(PictureDataModule):
         reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
         pictures = KeptPictures(reader, self.kept_gb * 1e9)
         read, dealer = self._readable(self._labelled.pictures(pictures, may_lack=self.for_test_only), pictures)
+        if self.labels is not None:
+            self._said = {
+                path: f"{part}\0{self.classes[label]}\0{group}\0"
+                for part, files in read.items()
+                for (path, label), group in zip(files.files, files.groups, strict=True)
+            }
         if self._in_groups:
             known = {part: files.group_of for part, files in read.items()}
             refuse_groups_in_two_parts({part: [*of_part.values()] for part, of_part in known.items()})

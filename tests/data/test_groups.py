@@ -47,7 +47,7 @@ def test_without_groups_they_are_torn_apart_which_is_told(tmp_path):
     write_patients(tmp_path, classes=("cat",))
     write_pictures(tmp_path, parts=(".",), classes=("dog",), suffix="png", side=(8, 8))
     with pytest.warns(
-        UserWarning, match=r"are in folders \(p0, p1, p2, p3\): .* several parts; data.groups=folder keeps"
+        UserWarning, match=r"the classes hold folders \(p0, p1, p2, p3\): .* several parts; data.groups=folder keeps"
     ):
         parts = patients_of(ImageFolderDataModule(tmp_path, 8, batch_size=1))
     assert parts["train"] & parts["test"]

@@ -1,5 +1,6 @@
 """Labels in a table, with a line for every picture."""
 
+import unicodedata
 import warnings
 
 import pytest
@@ -62,21 +63,20 @@ def test_labels_of_a_table_are_those_of_folders(tmp_path):
         warnings.simplefilter("always")
         tabled = ImageFolderDataModule(root, 8, batch_size=1, labels=table)
         assert read(tabled) == read(folders)
-    assert tabled.digests == folders.digests
-    assert ["the classes are in folders (cat, dog)" in str(warning.message) for warning in told] == [True]
+    assert tabled.digests == folders.digests and not told
 
 
 def test_columns_have_any_names_and_pictures_are_found_by_theirs(tmp_path):
     labels = write_flat(tmp_path)
-    for number, name in enumerate(labels):  # in two folders of which the table does not tell, as HAM10000
-        place = tmp_path / f"part_{number % 2}"
+    for number, name in enumerate(labels):  # in folders of which the table does not tell, as HAM10000
+        place = tmp_path / f"part_{number % 3}"
         place.mkdir(exist_ok=True)
         (tmp_path / name).rename(place / name)
     lines = [f"{name[:-4]},{label},p{number // 4}" for number, (name, label) in enumerate(labels.items())]
     table = write_table(tmp_path, ["image_id,dx,patient", *lines])
     columns = {"file": "image_id", "label": "dx"}
     module = ImageFolderDataModule(tmp_path, 8, batch_size=1, labels=table, columns=columns)
-    with pytest.warns(UserWarning, match=r"the classes are in folders \(part_0, part_1\)"):
+    with pytest.warns(UserWarning, match=r"the pictures are in folders \(part_0, part_1, part_2\): pictures of one"):
         parts = read(module)
     assert {**parts["train"], **parts["val"], **parts["test"]} == labels
 
@@ -95,6 +95,61 @@ def test_pictures_of_a_group_come_into_one_part(tmp_path):
         assert module.describe()["groups"] == "by patient" and len(module.group_of) == 39
     torn = read(ImageFolderDataModule(tmp_path, 8, batch_size=1, labels=table))  # planted: without
     assert {name[3] for name in torn["train"]} & {name[3] for name in torn["test"]}
+
+
+def test_groups_have_any_names_but_those_of_nothing(tmp_path):
+    """Planted: a group in two parts, whose name begins as a folder's never does."""
+    labels = write_flat(tmp_path)
+    for name, message in {
+        "/data/p0": "one part only, but /data/p0 is in",
+        "NA": "must be empty, but in line 2 .* is NA",
+    }.items():
+        lines = [f"{file},{label},{('train', 'test')[int(file[3]) % 2]},{name}" for file, label in labels.items()]
+        table = write_table(tmp_path, ["file,label,part,group", *lines])
+        columns = {"part": "part", "group": "group"}
+        with pytest.raises(ValueError, match=message):
+            ImageFolderDataModule(tmp_path, 8, batch_size=1, labels=table, columns=columns).setup()
+
+
+def test_files_are_named_as_other_systems_do(tmp_path):
+    """By paths without endings before names, with backslashes, and with accents of two signs."""
+    write_pictures(tmp_path, parts=("all",), count=4)
+    root = tmp_path / "all"
+    (root / "cat" / "0.jpg").rename(root / "0.jpg")
+    (root / "dog" / "1.jpg").rename(root / "dog" / unicodedata.normalize("NFD", "é.jpg"))
+    lines = ["0,cat", "cat\\1.jpg,cat", "./cat/2,cat", "cat/3.jpg,cat", "dog/0,dog", "é,dog", "dog\\2,dog", "dog/3,dog"]
+    module = ImageFolderDataModule(root, 8, batch_size=1, labels=write_table(tmp_path, ["file,label", *lines]))
+    assert sum(map(len, read(module).values())) == 8
+
+
+def test_a_table_that_says_otherwise_is_of_other_data(tmp_path):
+    labels = write_flat(tmp_path)
+    lines = [f"{file},{label},p{file[3]}" for file, label in labels.items()]
+    found = []
+    for changed in (
+        lines,
+        lines[::-1],
+        [lines[0][:-1] + "9", *lines[1:]],
+        [lines[0].replace(",cat", ",dog"), *lines[1:]],
+    ):
+        table = write_table(tmp_path, ["file,label,group", *changed])
+        module = ImageFolderDataModule(tmp_path, 8, batch_size=1, labels=table, columns={"group": "group"})
+        module.setup()
+        found.append(module.describe()["files"])
+    assert found[0] == found[1] and len({*found}) == 3
+
+
+def test_columns_may_be_called_by_numbers_and_pages_are_counted_of_some_of_every_class(tmp_path):
+    labels = write_flat(tmp_path)
+    table = write_table(tmp_path, ["0,1", *(f"{file},{label}" for file, label in labels.items())])
+    module = ImageFolderDataModule(tmp_path, 8, labels=table, columns={"file": 0, "label": "1 "}, channels="pages")
+    assert module.in_channels == 1
+    assert [path.rpartition("/")[2] for path in module._labelled.some(2)] == [
+        "cat0.jpg",
+        "cat1.jpg",
+        "dog0.jpg",
+        "dog1.jpg",
+    ]
 
 
 def test_groups_are_found_in_paths_below_the_root_too(tmp_path):
@@ -148,11 +203,15 @@ def test_files_that_are_not_there_are_told_of_like_those_that_cannot_be_read(tmp
 
 
 @pytest.mark.parametrize("lines, message", [
-    (["name,label", "cat0.jpg,cat"], "must have the columns file, label, but has name, label: data.columns.file"),
-    ([""], "must have the columns file, label, but has none"),
+    (["name,label", "cat0.jpg,cat"], r"have the column file \(data.columns.file names yours\), but has name, label"),
+    ([""], "must have the column file .*, label .*, but has none"),
+    (["file,label,label ", "cat0.jpg,cat,dog"], "must have different names, but several are called label"),
+    (["file,label,remark", "cat0.jpg,cat,fine", "dog0.jpg,dog,\"large"], "quotation mark must .*, but line 3 ends"),
+    (["file,label", "cat0.jpg,cat", "dog0.jpg,dog", ",dog"], "must name a file, but line 4 names none"),
+    (["file,label", "C:\\a\\cat10.jpg,cat", "dog10.jpg,dog"], r"but none is: line 2 names C:.*there is cat0.jpg"),
     (["file,label", "cat0.jpg,cat", "dog0.jpg"], "must have 2 values, but line 3 has 1"),
     (["file,label", "cat0.jpg,cat", "", "dog0.jpg,"], "must have a label, but line 4 has none"),
-    (["file,label", "cat0.jpg,cat", "cat1.jpg,cat"], r"two labels at least in label, but has \['cat'\]"),
+    (["file,label", "cat0.jpg,cat", "cat1.jpg,cat"], "two labels at least in label, but has cat "),
     (["file,label", "cat0.jpg,cat", "./cat0,dog"], r"must be in one line of .*labels.csv, but ./cat0 is in 2 and 3"),
     (["file,label", "same,cat", "dog0.jpg,dog"], "line 2 of .* must name one file, but same is the name of 2: a/s.*"),
 ])  # fmt: skip
@@ -167,7 +226,8 @@ def test_other_tables_are_refused(tmp_path, lines, message):
 
 
 @pytest.mark.parametrize("parts, message", [
-    (("train", "later"), "must be train, val or test, but line 3 has 'later'"),
+    (("train", "later"), "must be train, val or test, but line 3 has later"),
+    (("train", ""), "must be train, val or test, but line 3 has nothing"),
     (("train", "val"), r"must be train, test and perhaps val, but are \['train', 'val'\]"),
     (("train", "test"), "must have pictures in train, but dog has none"),
 ])  # fmt: skip

@@ -61,7 +61,7 @@ function startWords(data) {
       if (stayed[i]) title.setAttribute("aria-label", `${rows[i]}, stayed equal`);
       line.append(title);
       row.forEach((value, j) => {
-        const cell = element("td", { textContent: value.toFixed(2), tabIndex: i + j ? -1 : 0 });
+        const cell = element("td", { textContent: two(value), tabIndex: i + j ? -1 : 0 });
         cell.style.background = css(signed((0.65 * value) / most));
         cell.addEventListener("mouseenter", () => tell(name, i, j, values, rows));
         cell.addEventListener("focus", () => tell(name, i, j, values, rows));
@@ -81,8 +81,8 @@ function startWords(data) {
   show();
 }
 
-const two = (value) => value.toFixed(2).replace("-", "−");
-const inBrackets = (value) => (value < 0 ? `(${two(value)})` : two(value));
+const two = (value) => (Math.round(100 * value) / 100 + 0).toFixed(2).replace("-", "−"); // + 0: no −0.00
+const inBrackets = (value) => (two(value).startsWith("−") ? `(${two(value)})` : two(value));
 
 function sumOfProducts(first, second) {
   return first.map((value, k) => `${inBrackets(value)}·${inBrackets(second[k])}`).join(" + ");
