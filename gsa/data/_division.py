@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy
 
-__all__ = ["by_groups", "dealt_out_by_groups", "divided", "few_of_all", "stratified"]
+__all__ = ["by_groups", "dealt_out_by_groups", "divided", "few_of_all", "few_of_groups", "stratified"]
 
 
 def divided(
@@ -136,6 +136,30 @@ def few_of_all(labels: Sequence[int], count: int, seed: int) -> list[int]:
         rows = numpy.flatnonzero(found == label)
         place[rows] = numpy.arange(len(rows)) / len(rows)
     return sorted(order[numpy.argsort(place, kind="stable")[:count]].tolist())
+
+
+def few_of_groups(labels: Sequence[int], groups: Sequence[str], count: int, seed: int) -> list[int]:
+    """`few_of_all` of few groups: one after the other, of which the last may come in part; those of every class first.
+
+    Args:
+        labels, groups: of all pictures.
+        count, seed: as of `few_of_all`.
+
+    Raises:
+        ValueError: so few that a class is missing.
+    """
+    order = numpy.random.default_rng(seed).permutation(len(labels))
+    first = {labels[row]: groups[row] for row in order[::-1]}  # of each class, the one that comes first
+    turn: dict[str, int] = {}
+    for group in [*(first[label] for label in sorted(first)), *(groups[row] for row in order)]:
+        turn.setdefault(group, len(turn))
+    ordered = order[numpy.argsort([turn[groups[row]] for row in order], kind="stable")].tolist()
+    place = {label: row for row, label in reversed([*enumerate((labels[row] for row in ordered), 1)])}
+    if count < (fewest := max(place.values())):
+        raise ValueError(
+            f"train_pictures must be at least {fewest}, for groups of every class to be among them, but got {count}"
+        )
+    return sorted(ordered[:count])
 
 
 def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from gsa.data._augmentation import AUGMENTATIONS, augment
 from gsa.data._described import DescribedData
-from gsa.data._division import few_of_all
+from gsa.data._division import few_of_all, few_of_groups
 from gsa.data._normalisation import Normalisation
 from gsa.data._order import EpochOrder, Share
 from gsa.data._parts import check_parts, rows_of
@@ -52,8 +52,8 @@ class PictureDataModule(DescribedData):
         num_workers: processes that load pictures.
         eval_batch_size: pictures at a time in validation and test; the larger of batch_size and 100 when None.
         train_pictures: so many of those for training, of every class its share, in epochs of as many batches as before,
-            which go through them several times; all when None. Those of one split_seed are nested. Mean and standard
-            deviation stay those of all.
+            which go through them several times; all when None. Those of one split_seed are nested, and of groups of
+            pictures they are of few. Mean and standard deviation stay those of all.
 
     Raises:
         ValueError: an argument out of its range.
@@ -155,7 +155,11 @@ class PictureDataModule(DescribedData):
                 f"train_pictures must be at least the {classes} classes and at most the {len(labels)} training "
                 f"pictures, but got {count}"
             )
-        rows = few_of_all(labels, count, self.split_seed)
+        if self.group_of:
+            held, all_rows = rows_of(pictures)
+            rows = few_of_groups(labels, [held.groups[row] for row in all_rows], count, self.split_seed)
+        else:
+            rows = few_of_all(labels, count, self.split_seed)
         return TensorDataset(*pictures[rows]) if isinstance(pictures, TensorDataset) else Subset(pictures, rows)
 
     def _share_of(self, part: str) -> DataLoader[tuple[Tensor, Tensor]]:

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import Subset, TensorDataset
 
 from gsa.data import DigitsDataModule, ImageFolderDataModule
-from gsa.data._division import few_of_all
+from gsa.data._division import few_of_all, few_of_groups
 from gsa.data._pictures import labels_of
 from gsa.runner._older import as_meant
 from tests.data.folders import write_pictures
@@ -27,6 +27,28 @@ def test_fewer_are_among_more_of_the_same_seed_and_another_draws_others():
     nested = [set(few_of_all(LABELS, count, 0)) for count in range(3, 101)]
     assert all(few < more for few, more in pairwise(nested))
     assert set(few_of_all(LABELS, 50, 1)) != nested[47]
+
+
+def test_few_pictures_are_of_few_groups_of_every_class():
+    """Planted: the same of all groups."""
+    groups = [f"{label}{row // 2}" for row, label in enumerate(LABELS)]  # of two pictures each
+    nested = [set(few_of_groups(LABELS, groups, count, 0)) for count in range(5, 101)]
+    assert all(few < more for few, more in pairwise(nested)) and len(nested[-1]) == 100
+    for count, rows in enumerate(nested, 5):
+        assert {LABELS[row] for row in rows} == {0, 1, 2} and len({groups[row] for row in rows}) == -(-count // 2)
+    assert len({groups[row] for row in few_of_all(LABELS, 20, 0)}) > 10
+    assert set(few_of_groups(LABELS, groups, 50, 1)) != nested[45]
+    with pytest.raises(ValueError, match="must be at least 5, for groups of every class to be among them, but got 4"):
+        few_of_groups(LABELS, groups, 4, 0)
+
+
+def test_pictures_in_folders_of_groups(tmp_path):
+    for name in ("cat", "dog"):
+        write_pictures(tmp_path, parts=(name,), classes=[f"p{n}" for n in range(10)], count=4)
+    module = ImageFolderDataModule(tmp_path, 8, batch_size=4, groups="folder", train_pictures=12)
+    module.setup()
+    assert len(module.parts["train"].files) == 12
+    assert len({module.group_of[path] for path, _ in module.parts["train"].files}) == 2  # of eight of both classes each
 
 
 def digits(**options):
