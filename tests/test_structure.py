@@ -22,6 +22,7 @@ ARROWS = {
     "_compiled": set(),
     "_extras": set(),
     "_kept": {"files"},
+    "_limits": set(),
     "_memory": set(),
     "_nearest": set(),
     "_remembered": {"groups"},
@@ -33,7 +34,7 @@ ARROWS = {
     "files": set(),
     "groups": {"_checks"},
     "ops": set(),
-    "data": {"_extras", "files", "groups"},
+    "data": {"_extras", "_limits", "files", "groups"},
     "encodings": {"_checks", "_hooked", "_remembered", "_tables", "groups"},
     "symmetry": {"_compiled", "groups", "encodings", "nn"},  # layers: its statements only, see below
     "nn": {"_checks", "_compiled", "_hooked", "_remembered", "_tables", "groups", "encodings", "ops"},
@@ -43,7 +44,7 @@ ARROWS = {
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
     "training": {"_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_extras", "_handled", "_kept", "_memory", "_nearest", "_remembered", "_streams", "files"}
+    "runner": {"_extras", "_handled", "_kept", "_limits", "_memory", "_nearest", "_remembered", "_streams", "files"}
     | {"data", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "_extras", "files", "groups", "models", "saved"},

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from numpy.random import Generator
 from torch import Tensor
 
-__all__ = ["AUGMENTATIONS", "augment"]
+__all__ = ["augment"]
 
 _STRETCH = 0.15
 
@@ -75,7 +75,6 @@ def _randaugment(pictures: Tensor, randoms: Sequence[Generator]) -> Tensor:
 
 _LINEAR = {"turns": _turn, "stretches": _stretch}
 _OTHER = {"flips": _flips, "crops": _crops, "randaugment": _randaugment}
-AUGMENTATIONS = (*_LINEAR, *_OTHER)
 
 
 def augment(pictures: Tensor, names: Sequence[str], randoms: Sequence[Generator]) -> Tensor:
@@ -85,7 +84,7 @@ def augment(pictures: Tensor, names: Sequence[str], randoms: Sequence[Generator]
 
     Args:
         pictures: float, [N, C, H, W], in [0, 1].
-        names: out of AUGMENTATIONS.
+        names: out of those of `data.augmentation`.
         randoms: N generators; all the numbers for a picture are drawn from its own.
     """
     maps = [numpy.array([_LINEAR[name](random) for random in randoms]) for name in names if name in _LINEAR]

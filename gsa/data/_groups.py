@@ -7,30 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from gsa.files import printable
 
-__all__ = ["ALONE", "check_groups", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
+__all__ = ["ALONE", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
 
 _SHOWN = 5  # names of a message
 _PARTS = 3  # fewer folders could not be kept together
 ALONE = f"\n{os.sep}"  # begins the group of a picture that belongs to no other, as it does no name
-
-
-def check_groups(groups: str | None) -> None:
-    """Look at how groups are found.
-
-    Raises:
-        ValueError: neither None, "folder", nor a regular expression with one group.
-    """
-    if groups is None or groups == "folder":
-        return
-    try:
-        count = re.compile(groups).groups
-    except re.error as error:
-        raise ValueError(f"groups must be a regular expression, but {groups!r} is none: {error}") from error
-    if count != 1:
-        raise ValueError(
-            f"groups must be 'folder' or a regular expression with one group in brackets, such as '^(p\\d+)_', but "
-            f"{groups!r} has {count}"
-        )
 
 
 def groups_of(below: Sequence[str], groups: str) -> list[str]:

@@ -12,11 +12,12 @@ from typing import Any
 
 from torch.utils.data import Subset
 
+from gsa._limits import FOLDERS, check_groups, check_limits
 from gsa.data._brightness import warn_of_brightness
 from gsa.data._class_folders import ClassFolders, refuse_links
 from gsa.data._dealing import Dealer
 from gsa.data._folds import read_fold
-from gsa.data._groups import check_groups, refuse_groups_in_two_parts, warn_of_folders
+from gsa.data._groups import refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._kept import KeptPictures
 from gsa.data._label_table import LabelTable
 from gsa.data._looked_at import look_at, warn_of_files
@@ -31,7 +32,6 @@ __all__ = ["ImageFolderDataModule"]
 
 _SHOWN = 20  # files of a message
 _CLASSES = 8  # of a line
-_CHANNELS = ("colour", "grey", "pages")
 _OPENED = 50  # files of a class, to count their pages
 
 
@@ -104,28 +104,13 @@ class ImageFolderDataModule(PictureDataModule):
         columns: Mapping[str, str | None] = COLUMNS,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
-        if size < 1:
-            raise ValueError(f"size must be at least 1 pixel, but got {size}")
-        if not 0 < val_share < 1:
-            raise ValueError(f"val_share must be between 0 and 1, but got {val_share}")
-        if not 0 < test_share <= 1:
-            raise ValueError(f"test_share must be above 0 and at most 1, but got {test_share}")
-        if unreadable not in ("refuse", "skip"):
-            raise ValueError(f"unreadable must be 'refuse' or 'skip', but got {unreadable!r}")
-        if copies not in ("refuse", "keep"):
-            raise ValueError(f"copies must be 'refuse' or 'keep', but got {copies!r}")
-        if not kept_gb >= 0:  # nor NaN
-            raise ValueError(f"kept_gb must not be negative, but got {kept_gb}")
+        check_limits(FOLDERS, locals())
         check_groups(groups)
         self.labels, self.columns = None if labels is None else Path(labels), checked_columns(columns)
         if groups is not None and self.columns["group"] is not None:
             raise ValueError(f"groups must be None where columns have a group, but got {groups!r}")
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
-        if least_batches < 0:
-            raise ValueError(f"least_batches must not be negative, but got {least_batches}")
         self.test_share, self.unreadable, self.least_batches = test_share, unreadable, least_batches
-        if channels not in _CHANNELS:
-            raise ValueError(f"channels must be one of {_CHANNELS}, but got {channels!r}")
         if channels == "pages" and "randaugment" in self.augmentation:
             raise ValueError("augmentation must be without randaugment, which changes colours, where channels='pages'")
         self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa._limits import PICTURES, check_limits
+from gsa.data._augmentation import augment
 from gsa.data._described import DescribedData
 from gsa.data._division import few_of_all, few_of_groups
 from gsa.data._normalisation import Normalisation
@@ -73,19 +74,7 @@ class PictureDataModule(DescribedData):
         train_pictures: int | None = None,
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, but got {batch_size}")
-        if eval_batch_size is not None and eval_batch_size < 1:
-            raise ValueError(f"eval_batch_size must be at least 1, or None, but got {eval_batch_size}")
-        if seed < 0:
-            raise ValueError(f"seed must not be negative, but got {seed}")
-        if num_workers < 0:
-            raise ValueError(f"num_workers must not be negative, but got {num_workers}")
-        if isinstance(augmentation, str) or (unknown := [a for a in augmentation if a not in AUGMENTATIONS]):
-            wrong = augmentation if isinstance(augmentation, str) else unknown
-            raise ValueError(f"augmentation must be a list out of {AUGMENTATIONS}, but got {wrong!r}")
-        if train_pictures is not None and train_pictures < 1:
-            raise ValueError(f"train_pictures must be at least 1, or None, but got {train_pictures}")
+        check_limits(PICTURES, locals())
         self.batch_size, self.seed, self.num_workers = batch_size, seed, num_workers
         self.train_pictures = train_pictures
         self.augmentation = tuple(augmentation)

@@ -9,6 +9,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from gsa._limits import ROTMNIST, check_limits
 from gsa.data._amat import ARCHIVE, prepare_archive
 from gsa.data._cache import read_cache
 from gsa.data._disturbed import cluttered, occluded
@@ -91,12 +92,9 @@ class RotMNISTDataModule(PictureDataModule):
         train_pictures: int | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
-        if clutter < 0:
-            raise ValueError(f"clutter must not be negative, but got {clutter}")
+        check_limits(ROTMNIST, locals())
         if not 0 <= occlusion <= self.image_size:
             raise ValueError(f"occlusion must be in [0, {self.image_size}] pixels, but got {occlusion}")
-        if source not in ("official", "mnist"):
-            raise ValueError(f"source must be 'official' or 'mnist', but got {source!r}")
         self.root, self.download, self.split_seed = Path(root), download, split_seed
         self.official = source == "official"
         self.source = "official archive" if self.official else "generated from MNIST, not the official split"

@@ -8,8 +8,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from gsa._limits import LIMITS
 from gsa._nearest import nearest
-from gsa.runner._limits import LIMITS
 from gsa.runner._quoted import folder_keys
 from gsa.runner._schema import ConfigError, RunConfig
 from gsa.runner._signatures import signature

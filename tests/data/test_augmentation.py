@@ -7,7 +7,8 @@ import pytest
 import torch
 import torchvision.transforms.v2
 
-from gsa.data._augmentation import AUGMENTATIONS, _stretch, augment
+from gsa._limits import AUGMENTATIONS
+from gsa.data._augmentation import _stretch, augment
 from gsa.data._disturbed import cluttered, occluded
 
 

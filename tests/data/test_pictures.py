@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.utils.data import Subset, TensorDataset
 
+from gsa._limits import AUGMENTATIONS
 from gsa.data import DigitsDataModule, ImageFolderDataModule
-from gsa.data._augmentation import AUGMENTATIONS, augment
+from gsa.data._augmentation import augment
 from gsa.data._order import EpochOrder
 from gsa.data._pictures import NormalisedPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned

@@ -4,7 +4,7 @@ import pytest
 from hydra.utils import get_object
 from torch import nn
 
-from gsa.runner._limits import LIMITS
+from gsa._limits import LIMITS
 from gsa.runner._signatures import _looked_up, signature
 
 VALUES = (
