@@ -28,7 +28,12 @@ def all_letters() -> Iterator[None]:
 
 def class_labels(names: list[str]) -> list[str]:
     """Short ones of classes; numbers where no font has their letters, which would all be the same boxes."""
-    return [short_label(name) if _is_drawable(name) else f"no. {number}" for number, name in enumerate(names)]
+    known = _letters()  # once, as large fonts have many
+
+    def label(number: int, name: str) -> str:
+        return short_label(name) if known.issuperset(map(ord, printable(name))) else f"no. {number}"
+
+    return [label(number, name) for number, name in enumerate(names)]
 
 
 def short_label(name: object) -> str:
@@ -48,8 +53,8 @@ def _families() -> list[str]:
     return ["DejaVu Sans", *(font for font in _FONTS if font in installed)]
 
 
-def _is_drawable(name: str) -> bool:
+def _letters() -> set[int]:
+    """All that some font has, as numbers."""
     from matplotlib.font_manager import findfont, get_font
 
-    known = set().union(*(get_font(findfont(family)).get_charmap() for family in _families()))
-    return all(ord(letter) in known for letter in printable(name))
+    return set().union(*(get_font(findfont(family)).get_charmap() for family in _families()))
