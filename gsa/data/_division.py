@@ -31,12 +31,12 @@ def divided(
     found = [
         [row for row, original in enumerate(originals) if place[original] == number] for number in range(len(parts))
     ]
-    for label in sorted(set(labels)):
-        if not all(any(labels[row] == label for row in part) for part in found):
-            raise ValueError(
-                f"every class must have pictures in each of {len(parts)} parts, but those of {name(label)} are copies "
-                "of other classes' and come with them: take them away"
-            )
+    known = set(labels)
+    if lacking := known - known.intersection(*({labels[row] for row in part} for part in found)):
+        raise ValueError(
+            f"every class must have pictures in each of {len(parts)} parts, but those of {name(min(lacking))} are "
+            "copies of other classes' and come with them: take them away"
+        )
     return found
 
 
@@ -54,10 +54,10 @@ def stratified(
     Raises:
         ValueError: a label that has too few pictures to be in every part, or shares that leave none.
     """
-    random = numpy.random.default_rng(seed)
+    random, known = numpy.random.default_rng(seed), numpy.asarray(labels)
     parts: list[list[int]] = [[] for _ in range(len(shares) + 1)]
     for label in sorted(set(labels)):
-        order = random.permutation([index for index, found in enumerate(labels) if found == label]).tolist()
+        order = random.permutation(numpy.flatnonzero(known == label)).tolist()
         counts = _counts(len(order), shares)
         if sum(counts) >= len(order):
             raise ValueError(

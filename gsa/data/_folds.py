@@ -1,5 +1,6 @@
 """Cross-validation: every picture is in the test of one of several runs."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy
@@ -42,9 +43,9 @@ def in_fold(
     """
     number, count = fold
     known, kind = numpy.asarray(labels), "different pictures" if groups is None else "groups"
-    for label in sorted(set(labels)):
-        units = zip(contents if groups is None else groups, labels, strict=True)
-        if (found := len({unit for unit, own in units if own == label})) < count:
+    units = set(zip(labels, contents if groups is None else groups, strict=True))
+    for label, found in sorted(Counter(label for label, _ in units).items()):
+        if found < count:
             raise ValueError(
                 f"every class must have {kind} in each of {count} folds, but {name(label)} has {found}: take fewer"
             )
@@ -63,12 +64,11 @@ def in_fold(
 
 def _round_the_folds(labels: Sequence[int], contents: Sequence[str], count: int, seed: int) -> numpy.ndarray:
     """The fold of every picture: class by class, the different ones go to one fold after the other, and so on."""
-    random = numpy.random.default_rng(seed)
+    random, known = numpy.random.default_rng(seed), numpy.asarray(labels)
     first: dict[str, int] = {}
     originals = [first.setdefault(content, row) for row, content in enumerate(contents)]
-    place, turn = numpy.zeros(len(labels), dtype=int), 0
-    for label in sorted(set(labels)):
-        for row in random.permutation([row for row in first.values() if labels[row] == label]).tolist():
-            place[row] = turn % count
-            turn += 1
+    different = numpy.array([*first.values()])
+    dealt = [random.permutation(different[known[different] == label]) for label in sorted(set(labels))]
+    place = numpy.zeros(len(labels), dtype=int)
+    place[numpy.concatenate(dealt)] = numpy.arange(len(different)) % count
     return place[originals]
