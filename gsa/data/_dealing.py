@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy
 from torch.utils.data import Subset
 
-from gsa.data._copies import refuse_copies
 from gsa.data._division import by_groups, divided
 from gsa.data._folds import in_fold
 from gsa.data._picture_files import PictureFiles
+from gsa.files import printable
 
 __all__ = ["Dealer"]
 
@@ -64,13 +64,28 @@ class Dealer:
         return Subset(files, [rows[index] for index in order])
 
     def judge_copies(self, places: Mapping[str, str], kind: str) -> None:
-        """Refuse files with the same content in two places, or warn of them, as `refuse_copies`."""
-        try:
-            refuse_copies(self.contents, places, kind)
-        except ValueError as error:
-            if self.copies == "refuse":
-                raise ValueError(f"{error}: take one of each away, or let them be by data.copies=keep") from None
-            warnings.warn(str(error), stacklevel=2)
+        """Refuse the same content in two places, or warn of it: a picture that was trained on would be tested, or be of
+        two classes.
+
+        Args:
+            places: path → where it is: its class, group or part.
+            kind: of the places, for messages, such as "class".
+
+        Raises:
+            ValueError: naming two files, and how many there are.
+        """
+        first: dict[str, str] = {}
+        pairs = [(first.setdefault(self.contents[path], path), path) for path in places]
+        if not (wrong := [pair for pair in pairs if places[pair[0]] != places[pair[1]]]):
+            return
+        one, other = map(printable, wrong[0])
+        told = (
+            f"a picture must be in one {kind} only, but of the files {len(wrong)} hold the same as one in another "
+            f"{kind}, such as {other} and {one}"
+        )
+        if self.copies == "refuse":
+            raise ValueError(f"{told}: take one of each away, or let them be by data.copies=keep")
+        warnings.warn(told, stacklevel=2)
 
     def _judge_groups(self, files: PictureFiles) -> None:
         groups = zip(files.files, files.groups, strict=True)

@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from gsa.data._kept import KeptPictures
 from gsa.data._label_table import LabelTable
 from gsa.data._looked_at import look_at, warn_of_files
 from gsa.data._picture_files import PictureFiles, digest_of
-from gsa.data._pictures import LabelledPictures, PictureDataModule, labels_of
+from gsa.data._pictures import LabelledPictures, PictureDataModule
 from gsa.data._table_lines import COLUMNS, checked_columns
 from gsa.files import printable
 from gsa.files.pictures import BENEATH, count_pages
@@ -161,16 +161,16 @@ class ImageFolderDataModule(PictureDataModule):
     @cached_property
     def digests(self) -> dict[str, str]:  # type: ignore[override]
         """Of the paths below the root and the labels of every part, in their order; and of what the files hold."""
-        found = {part: digest_of(pictures.dataset, self.root) for part, pictures in self.parts.items()}
-        for part, pictures in self.parts.items():
-            found[f"{part} contents"] = digest_of(pictures.dataset, self.root, self._contents)
-        return found
+        files = {part: pictures.files or () for part, pictures in self.parts.items()}
+        paths = {part: digest_of(of_part, partial(os.path.relpath, start=self.root)) for part, of_part in files.items()}
+        held = {f"{part} contents": digest_of(of_part, self._contents.__getitem__) for part, of_part in files.items()}
+        return paths | held
 
     def describe(self) -> dict[str, str | int]:
         """With the classes and how many pictures each has, abbreviated, and channels that are not colours."""
         if not self.parts:
             return super().describe()
-        counts = Counter(label for pictures in self.parts.values() for label in labels_of(pictures.dataset))
+        counts = Counter(label for pictures in self.parts.values() for _, label in pictures.files or ())
         words = [f"{printable(name)} {counts[label]}" for label, name in enumerate(self.classes)]
         more = f", … and {len(words) - _CLASSES} more" if len(words) > _CLASSES else ""
         channels = {"grey": "1, grey", "pages": f"{self.in_channels}, the pages of every file"}

@@ -2,9 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Container, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +10,6 @@ from torch.utils.data import Dataset
 
 from gsa.data._groups import is_alone
 from gsa.data._kept import KeptPictures
-from gsa.data._parts import rows_of
 
 __all__ = ["PictureFiles", "digest_of"]
 
@@ -66,13 +63,6 @@ class PictureFiles(Dataset):
             raise OSError(f"since all were looked at, {error}") from error
 
 
-def digest_of(pictures: Any, root: Path, contents: Mapping[str, str] | None = None) -> str:
-    """SHA-256 of paths below a folder and labels, in their order: of `PictureFiles`, or of a `Subset` of them.
-
-    Where `contents` has the digest of what every file holds, of these instead of the paths.
-    """
-    held, rows = rows_of(pictures)
-    files = (held.files[row] for row in rows)
-    known = (contents[path] if contents else os.path.relpath(path, root) for path, _ in files)
-    lines = (os.fsencode(f"{word}\0{held.files[row][1]}\n") for word, row in zip(known, rows, strict=True))
-    return hashlib.sha256(b"".join(lines)).hexdigest()
+def digest_of(files: Iterable[tuple[str, int]], known: Callable[[str], str]) -> str:
+    """SHA-256 of files and their labels, in their order: of what is known of each by its path."""
+    return hashlib.sha256(b"".join(os.fsencode(f"{known(path)}\0{label}\n") for path, label in files)).hexdigest()
