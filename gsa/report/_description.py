@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
@@ -61,10 +60,7 @@ def describe(
         "test_accuracy": metrics.get("test/accuracy"),
         "test_balanced_accuracy": metrics.get("test/balanced_accuracy"),
         "test_auroc": metrics.get("test/auroc"),
-        **_certainty(run, findings),
-        "class_accuracy": None if findings is None else _by_class(findings.confusion, run.data),
-        "confusion": None if findings is None else _confusion(findings.confusion, run.data),
-        "calibration_error": None if findings is None else findings.calibration_error,
+        **_found(run, findings),
         "equivariance_error": after,
         "equivariance_error_before": before,
         "seed": run.config.seed,
@@ -87,27 +83,28 @@ def _chosen_by(run: Subject) -> str | None:
     return str(best.get("monitor", "val/accuracy")).replace("/", "_") if run.best_epoch is not None else None
 
 
-def _certainty(run: Subject, findings: Findings | None) -> dict[str, Any]:
-    """The 95 % interval of the test's accuracy; and of how many groups its pictures are, if of any."""
+def _found(run: Subject, findings: Findings | None) -> dict[str, Any]:
+    """What the test has shown besides its metrics.
+
+    The 95 % interval of its accuracy, and of how many groups its pictures are, if of any; the share of each class that
+    was found, None of one that was not tested; counts, a row a true class and a column a predicted one.
+    """
     if findings is None:
-        return {"test_interval": None, "test_groups": None}
-    rows, groups = findings.rows.tolist(), run.data.group_of
+        return dict.fromkeys(("test_interval", "test_groups", "class_accuracy", "confusion", "calibration_error"))
+    rows, groups, classes = findings.rows.tolist(), run.data.group_of, list(run.data.classes)
     files = run.data.parts["test"].files
     units = [groups.get(files[row][0]) or files[row][0] for row in rows] if groups else rows
-    interval = share_interval(findings.labels == findings.chances.argmax(1), units)
-    return {"test_interval": list(interval), "test_groups": len(set(units)) if groups else None}
-
-
-def _by_class(confusion: Tensor, data: Any) -> dict[str, float | None]:
-    """The share of each class that was found; None of a class that was not in the test."""
-    counts = confusion.sum(1).tolist()
-    found = zip(data.classes, confusion.diagonal().tolist(), counts, strict=True)
-    return {name: right / count if count else None for name, right, count in found}
-
-
-def _confusion(confusion: Tensor, data: Any) -> dict[str, list]:
-    """Counts, a row a true class and a column a predicted one, both in the order of the classes."""
-    return {"classes": list(data.classes), "counts": confusion.tolist()}
+    counts = findings.confusion.tolist()
+    return {
+        "test_interval": list(share_interval(findings.labels == findings.chances.argmax(1), units)),
+        "test_groups": len(set(units)) if groups else None,
+        "class_accuracy": {
+            name: row[label] / sum(row) if any(row) else None
+            for label, (name, row) in enumerate(zip(classes, counts, strict=True))
+        },
+        "confusion": {"classes": classes, "counts": counts},
+        "calibration_error": findings.calibration_error,
+    }
 
 
 def symmetry_of(run: Subject) -> dict[str, dict]:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import torch
 
 from gsa import viz
-from gsa.report._description import _by_class, _confusion
+from gsa.report._description import _found
 from gsa.runner import train
 from gsa.training import Examination
 from tests.data.test_image_folder import write_pictures
@@ -51,6 +51,8 @@ def test_rows_of_a_confusion_are_true_classes():
     """Two pictures of a, one of which was found, and one of b, which was."""
     record = Examination(2)
     record.update(torch.zeros(3, 1, 2, 2), torch.tensor([[2.0, 0], [0, 2.0], [0, 2.0]]), torch.tensor([0, 0, 1]))
-    confusion, data = record.result().confusion, SimpleNamespace(classes=["a", "b"])
-    assert _confusion(confusion, data) == {"classes": ["a", "b"], "counts": [[1, 1], [0, 1]]}
-    assert _by_class(confusion, data) == {"a": 0.5, "b": 1.0}
+    test = SimpleNamespace(files=None)
+    run = SimpleNamespace(data=SimpleNamespace(classes=["a", "b"], group_of={}, parts={"test": test}))
+    found = _found(run, record.result())
+    assert found["confusion"] == {"classes": ["a", "b"], "counts": [[1, 1], [0, 1]]}
+    assert found["class_accuracy"] == {"a": 0.5, "b": 1.0}
