@@ -7,9 +7,11 @@ import sys
 import types
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from hydra.utils import get_object
@@ -69,17 +71,11 @@ def _kept_ones() -> dict[str, Any]:
 
 def _of_configs() -> dict[str, Any]:
     """Plain values of the signature of every target in configs/ that can be imported here, and of our networks."""
-    found, folders = {"gsa.create_model": asdict(_looked_up("gsa.create_model"))}, [files("gsa.configs")]
-    while folders:
-        for entry in folders.pop().iterdir():
-            if entry.is_dir():
-                folders.append(entry)
-            elif entry.name.endswith(".yaml"):
-                for target in re.findall(r"_target_: *([\w.]+)", entry.read_text(encoding="utf-8")):
-                    try:
-                        found[target] = asdict(_looked_up(target))
-                    except Exception:  # said where the target is asked for
-                        continue
+    found = {"gsa.create_model": asdict(_looked_up("gsa.create_model"))}
+    for file in Path(str(files("gsa.configs"))).rglob("*.yaml"):
+        for target in re.findall(r"_target_: *([\w.]+)", file.read_text(encoding="utf-8")):
+            with suppress(Exception):  # said where the target is asked for
+                found[target] = asdict(_looked_up(target))
     return found
 
 
