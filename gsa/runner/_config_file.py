@@ -61,22 +61,12 @@ def loaded(content: bytes) -> Any:
     """A configuration in YAML that nobody vouches for.
 
     Raises:
-        ValueError: one that grows without bound when it is read.
+        ValueError: values that repeat others, or nesting that no configuration has: both grow without bound when read.
         yaml.YAMLError, UnicodeDecodeError, OmegaConfBaseException: none.
     """
-    _refuse_expanding(content)
-    return OmegaConf.load(io.StringIO(content.decode()))
-
-
-def _refuse_expanding(content: bytes) -> None:
-    """Neither values that repeat others, nor nesting that no configuration has: both grow without bound when read.
-
-    Raises:
-        ValueError: such a file.
-        yaml.YAMLError, UnicodeDecodeError: no YAML.
-    """
-    depth = 0
-    for event in yaml.parse(content.decode(), Loader=yaml.SafeLoader):
+    text, depth = content.decode(), 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
             raise ValueError("values that repeat others, or that are nested too deeply")
+    return OmegaConf.load(io.StringIO(text))
