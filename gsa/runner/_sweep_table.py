@@ -107,7 +107,8 @@ def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -
         rows.append(([*values, count, *means], answered))
     if not repeated or not rows:
         return []
-    rows.sort(key=lambda row: row[0][len(others) + 1], reverse=True)
+    mean = len(others) + 1  # of validation; last come those without one
+    rows.sort(key=lambda row: (row[0][mean][0].isdigit(), row[0][mean]), reverse=True)
     header, cells = [*others, f"jobs over {', '.join(repeated)}", *measured], [row for row, _ in rows]
     tested = [answered for _, answered in rows]
     return [[*line, *more] for line, more in zip([header, *cells], together(tested), strict=True)]
