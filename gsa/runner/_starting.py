@@ -57,8 +57,12 @@ def _refuse_seen(run: Run, path: str) -> None:
     )
     if listed is None:
         return
-    with open(listed, newline="", encoding="utf-8-sig") as file:
-        trained = {os.path.abspath(row.get("path") or "") for row in csv.DictReader(file) if row.get("part") == "train"}
+    try:
+        with open(listed, newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.DictReader(file) if row.get("part") == "train"]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"start_from: {listed}, which says what was trained on, is damaged: {error}") from error
+    trained = {os.path.abspath(row.get("path") or "") for row in rows}
     for part in ("test", "val"):
         files = run.data.parts[part].files or ()
         if seen := sum(os.path.abspath(picture) in trained for picture, _ in files):

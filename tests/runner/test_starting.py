@@ -5,7 +5,7 @@ import torch
 import torchvision
 
 import gsa
-from gsa.runner import ConfigError, train
+from gsa.runner import ConfigError, _starting, train
 from tests.data.test_image_folder import write_pictures
 from tests.runs import composed
 
@@ -140,3 +140,11 @@ def test_pictures_that_were_trained_on_are_not_tested(small, tmp_path, monkeypat
         with pytest.raises(ConfigError, match=r"trained on what is tested here, but \d+ of 20 .* part test are"):
             train(small(*own, f"data.root={tmp_path / 'all'}", "data.fold=2/2", start, *STILL))
     train(small(*own, f"data.root={tmp_path / 'all'}", "data.fold=1/2", start, *STILL))
+
+
+@pytest.mark.parametrize("content", [b'path,part\n"a,train\n' + b"b,test\n" * 20_000, b"\xff"])
+def test_a_damaged_list_of_what_was_trained_on_is_refused(tmp_path, content):
+    """Planted: a quotation mark that is not closed, letters that are none."""
+    (tmp_path / "parts.csv").write_bytes(content)
+    with pytest.raises(ValueError, match="parts.csv, which says what was trained on, is damaged"):
+        _starting._refuse_seen(None, tmp_path / "checkpoints" / "best.ckpt")
