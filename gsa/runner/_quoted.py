@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import Quote, QuotedString
 
 __all__ = ["folder_keys", "override", "quoted", "word"]
 
@@ -22,7 +23,7 @@ def override(key: str, path: Path) -> str:
 def quoted(key: str, value: str) -> str:
     """A value for a key, as Hydra reads it."""
     if re.search(r"[^\w/.\-]", value, re.ASCII):
-        value = "'" + re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + found[2].replace("'", "\\'"), value) + "'"
+        value = QuotedString(value, Quote.single).with_quotes()
     return f"{key}={value}"
 
 
