@@ -27,7 +27,7 @@ from gsa.runner._ranks import check_processes
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._slurm import environments
-from gsa.runner._wandb_settings import complete_wandb
+from gsa.runner._wandb import complete_wandb
 from gsa.training import (
     AveragedWeights,
     Classifier,

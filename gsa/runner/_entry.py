@@ -40,7 +40,7 @@ from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
 from gsa.runner._schema import ConfigError
 from gsa.runner._sweep_signals import let_jobs_save
-from gsa.runner._wandb_reach import wandb_is_out_of_reach
+from gsa.runner._wandb import wandb_is_out_of_reach
 
 __all__ = ["RefuseBadConfig", "main", "register"]
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -44,7 +43,7 @@ from gsa.runner._ranks import is_first_rank, know_rank, needs_processes
 from gsa.runner._resume import finished_report
 from gsa.runner._schema import ConfigError
 from gsa.runner._starting import start_from
-from gsa.runner._wandb_settings import keep_wandb_ids
+from gsa.runner._wandb import closing_wandb, keep_wandb_ids
 from gsa.saved import read_checkpoint
 from gsa.training import Findings, warn_of_batch_norm
 
@@ -79,7 +78,7 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
             print(f"finished already: {folder}")
             return of_report(report), {"report": report, "folder": folder}
         _refuse_other_defaults()
-        with quiet(), _closing_wandb():
+        with quiet(), closing_wandb():
             return _train(run or build(config))
 
 
@@ -110,7 +109,7 @@ def _train(run: Run) -> Results:
 
 def take_part(config: DictConfig) -> None:
     """`train` as one of the processes that it has started, on the configuration that it has written."""
-    with quiet(), _closing_wandb():
+    with quiet(), closing_wandb():
         run = build(config)
         with run.listener.listening():
             _read_inputs(run)
@@ -288,13 +287,3 @@ def _report(run: Run, metrics: dict, before: dict, findings: Findings | None) ->
     write_report(report, run.folder)  # the last, because it says that the run is finished
     print(f"\n{summary(report)}\nreport       {run.folder}")
     return report
-
-
-@contextmanager
-def _closing_wandb() -> Iterator[None]:
-    """One run a job: without this, the next job of a sweep would go on writing into it."""
-    try:
-        yield
-    finally:
-        if "wandb" in sys.modules and sys.modules["wandb"].run is not None:
-            sys.modules["wandb"].finish()

@@ -18,7 +18,7 @@ import gsa
 from gsa.explore._page import filled
 from gsa.report import GALLERY, dashboard
 from gsa.runner import ConfigError, train
-from gsa.runner._wandb_settings import complete_wandb
+from gsa.runner._wandb import complete_wandb
 from tests.runs import SMALL
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -113,7 +113,7 @@ def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(monkeypat
     for name in ("WANDB_MODE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    ask = [sys.executable, "-c", "from gsa.runner._wandb_reach import wandb_is_out_of_reach as ask; print(ask())"]
+    ask = [sys.executable, "-c", "from gsa.runner._wandb import wandb_is_out_of_reach as ask; print(ask())"]
 
     def asked(port):
         environment = os.environ | {"WANDB_BASE_URL": f"http://127.0.0.1:{port}"}

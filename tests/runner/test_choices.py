@@ -12,7 +12,7 @@ from gsa.report import read_report
 from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import write_config
 from gsa.runner._lengths import refuse_bad_lengths
-from gsa.runner._wandb_settings import complete_wandb, keep_wandb_ids
+from gsa.runner._wandb import complete_wandb, keep_wandb_ids
 from gsa.training import SeededSteps
 
 EARLY = "callbacks=early_stopping callbacks.early_stopping"

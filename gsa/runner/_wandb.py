@@ -1,11 +1,18 @@
-"""What a run is called on wandb."""
+"""A run on wandb: whether that can be reached from here, what the run is called there, and its end."""
 
 import hashlib
 import json
+import netrc
 import os
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 from uuid import uuid4
 
 from omegaconf import DictConfig, open_dict
@@ -15,9 +22,28 @@ from gsa.runner._config_file import read_config
 from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._same_run import OF_THE_PLACE
 
-__all__ = ["complete_wandb", "keep_wandb_ids"]
+__all__ = ["closing_wandb", "complete_wandb", "keep_wandb_ids", "wandb_is_out_of_reach"]
 
 _NOT_OF_THE_EXPERIMENT = (*OF_THE_PLACE, "seed", "data.seed", "callbacks", "train", "test")
+
+
+def wandb_is_out_of_reach() -> bool:
+    """Whether nobody is logged in, or the server does not answer."""
+    if (mode := os.environ.get("WANDB_MODE", "online")) != "online":
+        return mode != "disabled"  # in which wandb reaches for nothing, and writes nothing
+    import wandb
+
+    settings = wandb.setup().settings
+    server = urlsplit(settings.base_url).hostname
+    if not (os.environ.get("WANDB_API_KEY") or settings.api_key or _has_password(server)):
+        return True
+    try:
+        urlopen(settings.base_url, timeout=5).close()
+    except HTTPError:  # an answer, too
+        return False
+    except (OSError, HTTPException):
+        return True
+    return False
 
 
 def complete_wandb(node: DictConfig, config: DictConfig, data: str) -> DictConfig:
@@ -68,6 +94,24 @@ def keep_wandb_ids(config: DictConfig) -> None:
             with open_dict(node):
                 known = (before.get(name) or {}).get("id")
                 node.id = known if known and "${" not in str(known) else uuid4().hex[:8]  # of nobody's environment
+
+
+@contextmanager
+def closing_wandb() -> Iterator[None]:
+    """One run a job: without this, the next job of a sweep would go on writing into it."""
+    try:
+        yield
+    finally:
+        if "wandb" in sys.modules and sys.modules["wandb"].run is not None:
+            sys.modules["wandb"].finish()
+
+
+def _has_password(host: str) -> bool:
+    """Whether ~/.netrc, where `wandb login` writes, knows the host."""
+    try:
+        return netrc.netrc(os.environ.get("NETRC")).authenticators(host) is not None
+    except (OSError, netrc.NetrcParseError):
+        return False
 
 
 def _loggers_of_before(file: Path) -> dict[str, Any]:
