@@ -108,7 +108,7 @@ def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -
     if not repeated or not rows:
         return []
     mean = len(others) + 1  # of validation; last come those without one
-    rows.sort(key=lambda row: (row[0][mean][0].isdigit(), row[0][mean]), reverse=True)
+    rows.sort(key=lambda row: (row[0][mean][:1].isdigit(), row[0][mean]), reverse=True)
     header, cells = [*others, f"jobs over {', '.join(repeated)}", *measured], [row for row, _ in rows]
     tested = [answered for _, answered in rows]
     return [[*line, *more] for line, more in zip([header, *cells], together(tested), strict=True)]
