@@ -5,11 +5,11 @@ from gsa._extras import brought_by
 with brought_by("train"):
     from gsa.data._cifar10 import CIFAR10DataModule
     from gsa.data._digits import DigitsDataModule, turned_digits
-    from gsa.data._image_folder import ImageFolderDataModule
     from gsa.data._own_data import BadBatch, ImageData, OwnData, completed
     from gsa.data._pcam import PCamDataModule
     from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
     from gsa.data._rotmnist import RotMNISTDataModule, turned_mnist
+    from gsa.data.folder import ImageFolderDataModule
 
 __all__ = [
     "BadBatch",

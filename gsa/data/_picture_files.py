@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from gsa.data._groups import is_alone
 from gsa.data._kept import KeptPictures
 
-__all__ = ["PictureFiles", "digest_of"]
+__all__ = ["ALONE", "PictureFiles", "digest_of", "is_alone"]
+
+ALONE = f"\n{os.sep}"  # begins the group of a picture that belongs to no other, as it does no name
 
 
 class PictureFiles(Dataset):
@@ -19,7 +20,7 @@ class PictureFiles(Dataset):
 
     Args:
         files: path and label of each.
-        groups: of each, what it belongs to, as `groups_of` has it.
+        groups: of each, what it belongs to, such as a patient; of one that belongs to no other, a name of its own.
         read: what reads a file, uint8 [C, H, W].
     """
 
@@ -61,6 +62,11 @@ class PictureFiles(Dataset):
             return torch.from_numpy(self.read(path)), label
         except ValueError as error:
             raise OSError(f"since all were looked at, {error}") from error
+
+
+def is_alone(group: str) -> bool:
+    """Whether it is that of a picture that belongs to no other."""
+    return group.startswith(ALONE)
 
 
 def digest_of(files: Iterable[tuple[str, int]], known: Callable[[str], str]) -> str:

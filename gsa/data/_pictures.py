@@ -201,7 +201,7 @@ class NormalisedPictures(Normalisation, Dataset):
 
     @property
     def files(self) -> list[tuple[str, int]] | None:
-        """Path and label of every picture; None of pictures that are not read from folders of classes."""
+        """Path and label of every picture; None of pictures that are not in files."""
         held, rows = rows_of(self.dataset)
         return [held.files[row] for row in rows] if isinstance(held, PictureFiles) else None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gsa.data._brightness import warn_of_brightness
+from gsa.data.folder._brightness import warn_of_brightness
 
 DEEP, FULL = (4000, 65535), (60000, 65535)
 

@@ -6,7 +6,7 @@ import numpy
 import pytest
 
 from gsa.data import ImageFolderDataModule
-from gsa.data._folds import in_fold
+from gsa.data.folder._folds import in_fold
 from gsa.runner import train
 from tests.data.folders import write_pictures
 

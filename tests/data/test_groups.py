@@ -8,8 +8,8 @@ import pytest
 
 from gsa.data import ImageFolderDataModule
 from gsa.data._division import by_groups
-from gsa.data._groups import groups_of
 from gsa.data._parts import rows_of
+from gsa.data.folder._groups import groups_of
 from tests.data.folders import write_pictures
 
 

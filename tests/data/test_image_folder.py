@@ -8,7 +8,7 @@ from PIL import Image
 
 from gsa.cli._predict import _files
 from gsa.data import ImageFolderDataModule
-from gsa.data._class_folders import ClassFolders
+from gsa.data.folder._class_folders import ClassFolders
 from tests.data.folders import write_pictures
 
 

@@ -126,7 +126,9 @@ def test_an_old_configuration_is_trained_as_it_stands(old_run, tmp_path):
 def test_an_old_run_is_tested(old_run, tmp_path):
     best = f"ckpt_path={old_run}/checkpoints/best.ckpt"
     metrics, _ = train(composed(*STOPPED, "train=false", best, folder=str(tmp_path / "test")))
-    assert metrics.keys() == {"val/accuracy", "test/accuracy"}
+    assert metrics.keys() == {
+        f"{part}/{name}" for part in ("val", "test") for name in ("accuracy", "balanced_accuracy")
+    }
 
 
 def test_names_in_old_configurations_are_still_there():

@@ -13,17 +13,17 @@ from typing import Any
 from torch.utils.data import Subset
 
 from gsa._limits import FOLDERS, check_groups, check_limits
-from gsa.data._brightness import warn_of_brightness
-from gsa.data._class_folders import ClassFolders, refuse_links
-from gsa.data._dealing import Dealer
-from gsa.data._folds import read_fold
-from gsa.data._groups import refuse_groups_in_two_parts, warn_of_folders
 from gsa.data._kept import KeptPictures
-from gsa.data._label_table import LabelTable
-from gsa.data._looked_at import look_at, warn_of_files
 from gsa.data._picture_files import PictureFiles, digest_of
 from gsa.data._pictures import LabelledPictures, PictureDataModule
-from gsa.data._table_lines import COLUMNS, checked_columns
+from gsa.data.folder._brightness import warn_of_brightness
+from gsa.data.folder._class_folders import ClassFolders, refuse_links
+from gsa.data.folder._dealing import Dealer
+from gsa.data.folder._folds import read_fold
+from gsa.data.folder._groups import refuse_groups_in_two_parts, warn_of_folders
+from gsa.data.folder._label_table import LabelTable
+from gsa.data.folder._looked_at import look_at, warn_of_files
+from gsa.data.folder._table_lines import COLUMNS, checked_columns
 from gsa.files import printable
 from gsa.files.pictures import BENEATH, count_pages
 from gsa.files.reading import PictureReader

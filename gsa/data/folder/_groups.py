@@ -5,13 +5,13 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 
+from gsa.data._picture_files import ALONE, is_alone
 from gsa.files import printable
 
-__all__ = ["ALONE", "groups_of", "is_alone", "refuse_groups_in_two_parts", "warn_of_folders"]
+__all__ = ["groups_of", "refuse_groups_in_two_parts", "warn_of_folders"]
 
 _SHOWN = 5  # names of a message
 _PARTS = 3  # fewer folders could not be kept together
-ALONE = f"\n{os.sep}"  # begins the group of a picture that belongs to no other, as it does no name
 
 
 def groups_of(below: Sequence[str], groups: str) -> list[str]:
@@ -34,11 +34,6 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
             f"of {len(below)}, such as {printable(missing[0])}"
         )
     return [match[1] for match in found if match is not None]
-
-
-def is_alone(group: str) -> bool:
-    """Whether `groups_of` has given it to one picture that is in no folder."""
-    return group.startswith(ALONE)
 
 
 def refuse_groups_in_two_parts(groups: Mapping[str, Sequence[str]]) -> None:

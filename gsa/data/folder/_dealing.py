@@ -8,8 +8,8 @@ import numpy
 from torch.utils.data import Subset
 
 from gsa.data._division import by_groups, divided
-from gsa.data._folds import in_fold
 from gsa.data._picture_files import PictureFiles
+from gsa.data.folder._folds import in_fold
 from gsa.files import printable
 
 __all__ = ["Dealer"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gsa.data._class_folders import PART_NAMES
+from gsa.data.folder._class_folders import PART_NAMES
 from gsa.files import printable
 
 __all__ = ["COLUMNS", "Line", "checked_columns", "read_lines"]

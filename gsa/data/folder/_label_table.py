@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gsa.data._groups import ALONE, groups_of
 from gsa.data._kept import KeptPictures
-from gsa.data._named_files import NamedFiles
-from gsa.data._picture_files import PictureFiles
-from gsa.data._table_lines import Line, read_lines
+from gsa.data._picture_files import ALONE, PictureFiles
+from gsa.data.folder._groups import groups_of
+from gsa.data.folder._named_files import NamedFiles
+from gsa.data.folder._table_lines import Line, read_lines
 from gsa.files import printable
 
 __all__ = ["LabelTable"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from gsa.data._groups import groups_of
 from gsa.data._kept import KeptPictures
 from gsa.data._picture_files import PictureFiles
+from gsa.data.folder._groups import groups_of
 from gsa.files import printable
 from gsa.files.folders import ENDINGS, files_inside, is_called_a_picture, is_hidden, passed_over
 
