@@ -118,6 +118,7 @@ FOLDERS = {
     "least_batches": _NOT_NEGATIVE,
     "copies": _one_of("refuse", "keep"),
     "channels": _one_of("colour", "grey", "pages"),
+    "framing": _one_of("centre", "whole"),
     "kept_gb": _NOT_NEGATIVE,
     "fold": _or_none(Limit("must be one of at least two, such as 1/5 … 5/5", _is_fold)),
 }

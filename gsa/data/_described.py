@@ -15,7 +15,7 @@ class DescribedData(lightning.LightningDataModule):
         name, source: of the data set, as reports show them.
         num_classes, in_channels, image_size: of the pictures.
         mean, std: by channel, of pictures with values in [0, 1]; batches are normalised with them.
-        white, channels: how files are read, as of `ImageFolderDataModule`.
+        white, channels, framing: how files are read, as of `ImageFolderDataModule`.
         for_test_only: whether there are no pictures but those of the test, for networks that are trained.
         parts: {"train", "val", "test"} → pictures, after `setup`.
         digests: {"train", "val", "test"} → of which files they are, and {"train contents", …} → of what these hold,
@@ -34,6 +34,7 @@ class DescribedData(lightning.LightningDataModule):
     std: Sequence[float]
     white: int | Sequence[int] | None = None
     channels: str = "colour"
+    framing: str = "centre"
     for_test_only = False
     digests: Mapping[str, str] = {}
     left_out: Sequence[tuple[str, int]] = ()
@@ -65,6 +66,8 @@ class DescribedData(lightning.LightningDataModule):
     def picture_format(self) -> dict[str, Any]:
         """What a trained network has to know to be shown other pictures, in plain values."""
         read: dict[str, Any] = {"pages": True} if self.channels == "pages" else {}
+        if self.framing == "whole":
+            read["whole"] = True
         if self.white is not None:
             read["white"] = self.white if isinstance(self.white, int) else list(self.white)
         return {

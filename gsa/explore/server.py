@@ -144,7 +144,7 @@ class _Served:
     async def picture(self, request: Request) -> Response:
         known = (await self._asked_for(request)).own.pictures
         sent = io.BytesIO(await body(request))
-        framed = await self._computed(read_picture, sent, "L", known.image_size, known.white)
+        framed = await self._computed(read_picture, sent, "L", known.image_size, known.white, known.whole)
         told = f"A picture with transparent pixels, {BENEATH}." if await self._computed(has_transparency, sent) else ""
         return Response(framed.tobytes(), media_type="application/octet-stream", headers={"Told": told})
 

@@ -23,6 +23,7 @@ __all__ = [
     "has_dark_colours",
     "has_pages",
     "has_transparency",
+    "is_long",
     "is_square_of",
     "read_pages",
     "read_picture",
@@ -35,6 +36,8 @@ MOST_PAGES = 1000  # that are channels
 BENEATH = "of which the colour beneath is read, most often black: lay them on white first, if that is meant"
 _SMALLER = "cut it into pieces, or save it at a smaller scale"
 _ROWS = 256
+_GREY = "#808080"  # beside what is not square
+_LONG = 2  # sides
 _HOT = 0.001  # share of pixels that may be brighter than what is called the brightest
 _NOT_READ = (
     f"it is not a whole file of {', '.join(FORMATS)}, or a TIFF of a kind that is not read: expected one channel of "
@@ -68,6 +71,12 @@ def is_square_of(path: str | os.PathLike[str], side: int) -> bool:
         return opened.size == (side, side)
 
 
+def is_long(path: str | os.PathLike[str]) -> bool:
+    """Whether one side of a picture is at least twice the other, so that half of it lies outside the central square."""
+    with Image.open(path, formats=FORMATS) as opened:
+        return max(opened.size) >= _LONG * min(opened.size)
+
+
 def has_transparency(path: str | os.PathLike[str] | BinaryIO) -> bool:
     """Whether pixels of a picture are not opaque: `read_picture` reads the colour beneath, most often black."""
     with Image.open(path, formats=FORMATS) as opened, suppress(ValueError):  # of modes that Pillow does not convert
@@ -95,9 +104,9 @@ def has_dark_colours(path: str | os.PathLike[str]) -> bool:
 
 
 def read_picture(
-    path: str | os.PathLike[str] | BinaryIO, mode: str, size: int, white: float | None = None
+    path: str | os.PathLike[str] | BinaryIO, mode: str, size: int, white: float | None = None, whole: bool = False
 ) -> Image.Image:
-    """The centre of a picture: the shorter side is scaled to `size`, the rest cut off.
+    """The centre of a picture: the shorter side is scaled to `size`, the rest cut off. Or the whole of it.
 
     The first of several frames or pages; upright, where a camera has noted how it was held (EXIF), as viewers show it.
 
@@ -109,22 +118,26 @@ def read_picture(
         size: its side in pixels.
         white: the whole number of more than 8 bits that is white, as are larger ones; the largest that the file could
             hold when None.
+        whole: whether the longer side is scaled to `size`, and what is lacking is grey on both sides, alike.
 
     Raises:
         ValueError: anything else, floating numbers outside [0, 1], or a picture that is too large, which is looked at
             before anything is decoded.
     """
     with _opened(path) as opened:
-        return _framed(opened, mode, size, white)
+        return _framed(opened, mode, size, white, whole)
 
 
-def read_pages(path: str | os.PathLike[str], size: int, white: Sequence[float | None]) -> list[Image.Image]:
+def read_pages(
+    path: str | os.PathLike[str], size: int, white: Sequence[float | None], whole: bool = False
+) -> list[Image.Image]:
     """All pages of a TIFF, each as `read_picture` reads a grey picture: of what has no pages, the one that it is.
 
     Args:
         path: of the file.
         size: side of the pictures in pixels.
         white: of every page, as of `read_picture`.
+        whole: as of `read_picture`.
 
     Raises:
         ValueError: as of `read_picture`; a page in colour or of another size, another number of pages than `white` has.
@@ -142,7 +155,7 @@ def read_pages(path: str | os.PathLike[str], size: int, white: Sequence[float | 
                 raise ValueError(
                     f"pages must be grey, a channel each, but page {page + 1} is {opened.mode}: save them apart"
                 )
-            found.append(_framed(opened, "L", size, lightest))
+            found.append(_framed(opened, "L", size, lightest, whole))
         return found
 
 
@@ -172,10 +185,10 @@ def _pages(opened: Image.Image) -> int:
     return pages
 
 
-def _framed(opened: Image.Image, mode: str, size: int, white: float | None) -> Image.Image:
-    _check_pixels(*opened.size, size)
+def _framed(opened: Image.Image, mode: str, size: int, white: float | None, whole: bool) -> Image.Image:
+    _check_pixels(*opened.size, 0 if whole else size)
     check_tiff(opened)
-    return _centre(_upright(_eight_bits(opened, white).convert(mode), opened), size)
+    return (_whole if whole else _centre)(_upright(_eight_bits(opened, white).convert(mode), opened), size)
 
 
 def _check_file(path: Path) -> None:
@@ -257,3 +270,13 @@ def _centre(picture: Image.Image, size: int) -> Image.Image:
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     left, top = (round((side - size) / 2) for side in picture.size)
     return picture.crop((left, top, left + size, top + size))
+
+
+def _whole(picture: Image.Image, size: int) -> Image.Image:
+    """All of a picture on grey, in the very middle, so that turning the file turns what comes out."""
+    long = max(picture.size)
+    width, height = (max(size - 2 * round(size * (1 - side / long) / 2), 2 - size % 2) for side in picture.size)
+    ground = Image.new(picture.mode, (size, size), _GREY)
+    scaled = picture.resize((width, height), Image.Resampling.BILINEAR)
+    ground.paste(scaled, ((size - width) // 2, (size - height) // 2))
+    return ground

@@ -20,6 +20,7 @@ class PictureReader:
         channels: 1, grey; 3, colours; any other number of pages of a TIFF, of which each is a grey channel.
         white: as of `read_picture`; of pages one for all, or one for each.
         pages: whether one or three channels are pages, too.
+        whole: as of `read_picture`.
 
     Raises:
         ValueError: several whites for what has no pages, or not one for each page; where it reads, as `read_picture`
@@ -30,6 +31,7 @@ class PictureReader:
     channels: int = 3
     white: int | Sequence[int] | None = None
     pages: bool = False
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.white, Sequence):
@@ -48,10 +50,12 @@ class PictureReader:
 
     def __call__(self, path: str | os.PathLike[str]) -> numpy.ndarray:
         if self.reads_pages:
-            return numpy.stack([numpy.asarray(page) for page in read_pages(path, self.size, self._whites())])
+            return numpy.stack(
+                [numpy.asarray(page) for page in read_pages(path, self.size, self._whites(), self.whole)]
+            )
         if self.channels == 1:
-            return numpy.array(read_picture(path, "L", self.size, self._whites()[0]))[None]
-        picture = read_picture(path, "RGB", self.size, self._whites()[0])
+            return numpy.array(read_picture(path, "L", self.size, self._whites()[0], self.whole))[None]
+        picture = read_picture(path, "RGB", self.size, self._whites()[0], self.whole)
         return numpy.ascontiguousarray(numpy.asarray(picture).transpose(2, 0, 1))
 
     def brightest(self, path: str | os.PathLike[str]) -> list[tuple[int, int] | None]:

@@ -32,6 +32,7 @@ class PictureFormat:
         white: the whole number of more than 8 bits that is white in files, or that of each page; None where that is the
             largest they hold.
         pages: whether channels are the pages of a file, even if there are one or three.
+        whole: whether all of a picture was shown, on grey where it is no square, and not its centre only.
     """
 
     data: str
@@ -41,8 +42,9 @@ class PictureFormat:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     classes: tuple[str, ...]
-    white: int | tuple[int, ...] | None = None  # which files of earlier versions lack, as they do pages
+    white: int | tuple[int, ...] | None = None  # which files of earlier versions lack, as they do what follows
     pages: bool = False
+    whole: bool = False
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "PictureFormat":
@@ -51,7 +53,7 @@ class PictureFormat:
         Raises:
             ValueError: other values than those of pictures.
         """
-        if not isinstance(values, Mapping) or {*values, "white", "pages"} != set(cls.__dataclass_fields__):
+        if not isinstance(values, Mapping) or {*values, "white", "pages", "whole"} != set(cls.__dataclass_fields__):
             raise ValueError(f"expected values of {', '.join(cls.__dataclass_fields__)}")
         plain: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         found = cls(**plain)
@@ -65,8 +67,8 @@ class PictureFormat:
             raise ValueError("mean and std need a finite number for each channel")
         if not all(value > 0 for value in found.std):
             raise ValueError("std must be positive")
-        if not isinstance(found.pages, bool):
-            raise ValueError("pages must be true or false")
+        if not (isinstance(found.pages, bool) and isinstance(found.whole, bool)):
+            raise ValueError("pages and whole must be true or false")
         whites = found.white if isinstance(found.white, tuple) else (found.white,)
         fits = whites == (found.white,) or (found.pages and len(whites) == found.in_channels)
         if found.white is not None and not (fits and all(is_count(white, 1) for white in whites)):
@@ -92,7 +94,7 @@ class PictureFormat:
         """What reads files as they were read in training; needs Pillow."""
         from gsa.files.reading import PictureReader
 
-        return PictureReader(self.image_size, self.in_channels, self.white, self.pages)
+        return PictureReader(self.image_size, self.in_channels, self.white, self.pages, self.whole)
 
     def read(self, path: str | os.PathLike[str]) -> Tensor:
         """A file as it was read in training: [C, image_size, image_size] in [0, 1], to be normalised.

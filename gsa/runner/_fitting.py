@@ -183,8 +183,8 @@ def _refuse_other_fold(checkpoint: dict[str, Any], path: str, here: Mapping[str,
 def _as_asked(pictures: Mapping[str, Any]) -> dict[str, str]:
     """How files are read, as it is said on the command line."""
     channels = "pages" if pictures.get("pages") else "grey" if pictures["in_channels"] == 1 else "colour"
-    white = pictures.get("white")
-    return {"channels": channels, "white": "null" if white is None else str(white).replace(" ", "")}
+    white, framing = pictures.get("white"), "whole" if pictures.get("whole") else "centre"
+    return {"channels": channels, "framing": framing, "white": "null" if white is None else str(white).replace(" ", "")}
 
 
 def _warn_of_another_test(checkpoint: dict[str, Any], path: str, data: Any) -> None:

@@ -30,6 +30,7 @@ _LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got sinc
         "channels": "colour",
         "fold": None,
         "kept_gb": 2,
+        "framing": "centre",
         "labels": None,
         "columns": {"file": "file", "label": "label", "group": None, "part": None},
     },

@@ -226,3 +226,21 @@ def test_another_seed_has_the_same_parts_in_the_same_order(tmp_path):
         module.setup()
         digests.append(module.digests)
     assert digests[0] == digests[1]
+
+
+def test_pictures_of_which_half_is_not_seen_are_told_of_and_shown_as_a_whole_where_that_is_asked_for(tmp_path):
+    """Planted: the object is beside the central square."""
+    for number in range(8):
+        pixels = numpy.zeros((16, 40, 3), numpy.uint8)
+        pixels[:, :8] = 255 if number % 2 else 100
+        (folder := tmp_path / ("dark", "light")[number % 2]).mkdir(exist_ok=True)
+        pixels[0, 20] = number  # no copies
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    centre, whole = (ImageFolderDataModule(tmp_path, 16, batch_size=1, framing=f) for f in ("centre", "whole"))
+    with pytest.warns(UserWarning, match=r"outside the central square, .*framing=whole shows \(8\): dark/0"):
+        centre.setup()
+    whole.setup()
+    assert centre.parts["train"].first(8)[0].max() < 0.1
+    pictures, labels = whole.parts["train"].first(8)
+    assert (pictures[:, :, 6:10, 0].mean((1, 2)) > 0.8).equal(labels == 1) and 0 < labels.sum() < len(labels)
+    assert "whole" not in centre.picture_format() and whole.picture_format()["whole"] is True

@@ -7,7 +7,7 @@ import zlib
 import numpy
 import PIL
 import pytest
-from PIL import EpsImagePlugin, Image
+from PIL import EpsImagePlugin, Image, ImageOps
 from torchvision.transforms import functional as F
 
 from gsa import cli
@@ -34,6 +34,33 @@ def test_the_shorter_side_is_scaled_and_the_centre_cut_out(tmp_path, height, wid
     with Image.open(tmp_path / "a.png") as opened:
         expected = F.center_crop(F.resize(opened.convert(mode), 16), 16)
     assert read_picture(tmp_path / "a.png", mode, 16).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("size", [16, 15])
+@pytest.mark.parametrize("height, width", [(9, 9), (40, 33), (33, 40), (7, 61), (17, 16), (1, 5), (1, 900)])
+def test_the_whole_of_a_picture_is_turned_where_its_file_is(tmp_path, height, width, size):
+    """On grey, and as large as it can be."""
+    pixels, mode = numpy.full((height, width, 3), 255, numpy.uint8), "RGB"
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    Image.fromarray(pixels.swapaxes(0, 1)).save(tmp_path / "b.png")
+    found, other = (numpy.asarray(read_picture(tmp_path / name, mode, size, whole=True)) for name in ("a.png", "b.png"))
+    for turns in (0, 2):
+        assert (numpy.rot90(found, turns) == found).all() and (numpy.rot90(found, turns + 1) == other).all()
+    shown = (found == 255).all(2)
+    assert (shown | (found == 128).all(2)).all() and max(shown.any(0).sum(), shown.any(1).sum()) == size
+    assert abs(min(shown.any(0).sum(), shown.any(1).sum()) - size * min(height, width) / max(height, width)) <= 2
+
+
+def test_what_lacks_beside_a_picture_would_not_be_alike_where_pillow_adds_it():
+    """Planted: what the test above would notice."""
+    padded = ImageOps.pad(Image.new("L", (40, 33), 255), (16, 16), color=128)
+    assert padded.rotate(180) != padded
+
+
+def test_the_whole_of_a_square_is_what_its_centre_is(tmp_path):
+    Image.fromarray(noise(33, 33)).save(tmp_path / "a.png")
+    centre, whole = (read_picture(tmp_path / "a.png", "RGB", 16, whole=whole).tobytes() for whole in (False, True))
+    assert centre == whole
 
 
 @pytest.mark.parametrize("kind", FORMATS)

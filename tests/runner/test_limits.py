@@ -19,6 +19,7 @@ VALUES = (
     "skip",
     "keep",
     "grey",
+    "whole",
     "2/5",
     "6/5",
     "folder",

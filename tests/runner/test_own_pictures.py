@@ -203,6 +203,8 @@ def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
         train(small(*options, "data.size=24", folder="other"))
     with pytest.raises(ConfigError, match="was trained with data.white=null, but it is 4095 here: say data.white=null"):
         train(small(*options, "data.white=4095", folder="other"))
+    with pytest.raises(ConfigError, match="was trained with data.framing=centre, but it is whole here: say data.fram"):
+        train(small(*options, "data.framing=whole", folder="other"))
     with pytest.raises(ValueError, match="was trained on pictures of 16 pixels, but those of the data have 24$"):
         refuse_other_format(read_checkpoint(last), str(last), {"image_size": 24}, keys=())
 

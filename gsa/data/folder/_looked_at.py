@@ -5,14 +5,14 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.progress import track
 
 from gsa.data._kept import KeptPictures
 from gsa.files import printable
-from gsa.files.pictures import has_dark_colours, has_pages, has_transparency
+from gsa.files.pictures import has_dark_colours, has_pages, has_transparency, is_long
 
 __all__ = ["Seen", "look_at", "warn_of_files"]
 
@@ -27,6 +27,7 @@ class Seen:
         unread: why it cannot be read as a picture; None where it can.
         content: SHA-256 of its bytes; that of no other file where it cannot be read.
         more_pages: whether it is a stack, of which only the first page is read.
+        is_long: whether half of it lies outside its central square.
         has_transparency: whether a pixel is not opaque, of which the colour beneath is read.
         has_dark_colours: whether it has colours of 16 bits, most of which are not used.
         brightest: its largest number and the largest that it could hold, where these have more than 8 bits; of every
@@ -36,6 +37,7 @@ class Seen:
     unread: str | None
     content: str
     more_pages: bool = False
+    is_long: bool = False
     has_transparency: bool = False
     has_dark_colours: bool = False
     brightest: Sequence[tuple[int, int] | None] = ()
@@ -77,8 +79,8 @@ def _seen(path: str, pictures: KeptPictures) -> Seen:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         return Seen(str(error), path)
+    seen = Seen(None, content, is_long=is_long(path), brightest=read.brightest(path))
     if read.reads_pages:
-        return Seen(None, content, brightest=read.brightest(path))
-    return Seen(
-        None, content, has_pages(path), has_transparency(path), has_dark_colours(path), brightest=read.brightest(path)
-    )
+        return seen
+    transparent, dark = has_transparency(path), has_dark_colours(path)
+    return replace(seen, more_pages=has_pages(path), has_transparency=transparent, has_dark_colours=dark)

@@ -67,6 +67,7 @@ class ImageFolderDataModule(PictureDataModule):
         columns: the names of those of "file" (path below the root, or its last part, with its ending or without) and
             "label", and if there are such, of "group" (of pictures that come into one part, in place of `groups`) and
             "part" (train, val, test).
+        framing: "centre", the central square of a picture; or "whole", all of it, on grey where it is no square.
         kept_gb: gigabytes of pictures that stay in memory once they are read, scaled and cut, of all parts; what is
             more is read anew in every epoch.
         batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures: as in `PictureDataModule`.
@@ -102,6 +103,7 @@ class ImageFolderDataModule(PictureDataModule):
         kept_gb: float = 2,
         labels: str | os.PathLike[str] | None = None,
         columns: Mapping[str, str | None] = COLUMNS,
+        framing: str = "centre",
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
         check_limits(FOLDERS, locals())
@@ -114,7 +116,7 @@ class ImageFolderDataModule(PictureDataModule):
         if channels == "pages" and "randaugment" in self.augmentation:
             raise ValueError("augmentation must be without randaugment, which changes colours, where channels='pages'")
         self.groups, self.white, self.copies = groups, _checked_white(white, channels), copies
-        self.kept_gb = kept_gb
+        self.kept_gb, self.framing = kept_gb, framing
         self._contents: Mapping[str, str] = {}
         self._said: Mapping[str, str] = {}  # of a file by a table, which its path does not tell
         self.channels, self.fold = channels, read_fold(fold)
@@ -123,12 +125,12 @@ class ImageFolderDataModule(PictureDataModule):
 
     @property
     def num_classes(self) -> int:  # type: ignore[override]
-        """Number of the classes' folders."""
+        """Number of the classes."""
         return len(self.classes)
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes' folders; those under train, where there are parts, or under test alone. Or labels."""
+        """Names of the classes, as folders or the table have them."""
         return self._labelled.classes
 
     @cached_property
@@ -200,9 +202,15 @@ class ImageFolderDataModule(PictureDataModule):
         return self.groups is not None or (self.labels is not None and self.columns["group"] is not None)
 
     def load(self) -> dict[str, LabelledPictures]:
-        reader = PictureReader(self.image_size, self.in_channels, self.white, pages=self.channels == "pages")
+        are_pages, whole = self.channels == "pages", self.framing == "whole"
+        reader = PictureReader(self.image_size, self.in_channels, self.white, are_pages, whole)
         pictures = KeptPictures(reader, self.kept_gb * 1e9)
         read, dealer = self._readable(self._labelled.pictures(pictures, may_lack=self.for_test_only), pictures)
+        self._judge_groups(read)
+        return self._divided(read, dealer)
+
+    def _judge_groups(self, read: Mapping[str, PictureFiles]) -> None:
+        """What belongs together must be in one part; where nobody has said what does, folders may."""
         if self.labels is not None:
             self._said = {
                 path: f"{part}\0{self.classes[label]}\0{group}\0"
@@ -216,6 +224,9 @@ class ImageFolderDataModule(PictureDataModule):
         elif "val" not in read and not self.for_test_only:
             dealt_out = read["all" if "all" in read else "train"]
             warn_of_folders(self.classes, dealt_out.labels, dealt_out.groups, self.labels is None)
+
+    def _divided(self, read: dict[str, PictureFiles], dealer: Dealer) -> dict[str, LabelledPictures]:
+        """Into three parts, as far as they are not."""
         if self.fold is not None:
             if "all" not in read:
                 held = f"{self.labels or self.root} holds {', '.join(read)}"
@@ -249,6 +260,9 @@ class ImageFolderDataModule(PictureDataModule):
         seen = look_at(paths, pictures)
         stacks = [path for path, found in seen.items() if found.more_pages]
         warn_of_files("several pages, of which only the first is read without data.channels=pages", stacks, self.root)
+        if self.framing == "centre":
+            long = [path for path, found in seen.items() if found.is_long]
+            warn_of_files("half or more outside the central square, which data.framing=whole shows", long, self.root)
         transparent = [path for path, found in seen.items() if found.has_transparency]
         warn_of_files(f"transparent pixels, {BENEATH}", transparent, self.root)
         deep = [path for path, found in seen.items() if found.has_dark_colours]
