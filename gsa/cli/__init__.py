@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
         return commands.add_parser(name, help=purpose, description=purpose)
 
     command("list", "Every network, its group and its number of parameters.")
-    predict = command("predict", "The likeliest classes of pictures, one line each; scaled and cropped as in training.")
+    predict = command("predict", "The likeliest classes of pictures, one line each; scaled and framed as in training.")
     check = command(
         "check",
         "The equivariance error of a network and its layers, or their gradients, under turns, shifts or permutations.",

@@ -139,7 +139,9 @@ def few_of_all(labels: Sequence[int], count: int, seed: int) -> list[int]:
 
 
 def few_of_groups(labels: Sequence[int], groups: Sequence[str], count: int, seed: int) -> list[int]:
-    """`few_of_all` of few groups: one after the other, of which the last may come in part; those of every class first.
+    """`few_of_all` of few groups: one after the other, of which the last may come in part.
+
+    The next is always one that has pictures of the class of which the smallest share has been taken.
 
     Args:
         labels, groups: of all pictures.
@@ -148,12 +150,22 @@ def few_of_groups(labels: Sequence[int], groups: Sequence[str], count: int, seed
     Raises:
         ValueError: so few that a class is missing.
     """
-    order = numpy.random.default_rng(seed).permutation(len(labels))
-    first = {labels[row]: groups[row] for row in order[::-1]}  # of each class, the one that comes first
-    turn: dict[str, int] = {}
-    for group in [*(first[label] for label in sorted(first)), *(groups[row] for row in order)]:
-        turn.setdefault(group, len(turn))
-    ordered = order[numpy.argsort([turn[groups[row]] for row in order], kind="stable")].tolist()
+    random = numpy.random.default_rng(seed)
+    names, rows = numpy.unique(groups, return_inverse=True)
+    held = numpy.zeros((len(names), max(labels) + 1))
+    numpy.add.at(held, (rows, numpy.array(labels)), 1)
+    total, given = numpy.maximum(held.sum(0), 1), numpy.zeros(held.shape[1])
+    order = random.permutation(len(names))
+    left = [[group for group in order[::-1].tolist() if held[group, label]] for label in range(held.shape[1])]
+    turn: dict[int, int] = {}
+    while len(turn) < len(names):
+        shares = [given[label] / total[label] if left[label] else numpy.inf for label in range(len(left))]
+        group = left[int(numpy.argmin(shares))].pop()
+        if group not in turn:
+            turn[group] = len(turn)
+            given += held[group]
+    pictures = random.permutation(len(labels))
+    ordered = pictures[numpy.argsort([turn[row] for row in rows[pictures]], kind="stable")].tolist()
     place = {label: row for row, label in reversed([*enumerate((labels[row] for row in ordered), 1)])}
     if count < (fewest := max(place.values())):
         raise ValueError(

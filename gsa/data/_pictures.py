@@ -144,8 +144,8 @@ class PictureDataModule(DescribedData):
                 f"train_pictures must be at least the {classes} classes and at most the {len(labels)} training "
                 f"pictures, but got {count}"
             )
-        if self.group_of:
-            held, all_rows = rows_of(pictures)
+        held, all_rows = rows_of(pictures)
+        if self.group_of and isinstance(held, PictureFiles):
             rows = few_of_groups(labels, [held.groups[row] for row in all_rows], count, self.split_seed)
         else:
             rows = few_of_all(labels, count, self.split_seed)

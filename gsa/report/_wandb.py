@@ -23,7 +23,8 @@ class WandbSections(Callback):
     def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for logger in _loggers(trainer):
             run: Any = logger.experiment
-            run.define_metric("val/accuracy", step_metric="trainer/global_step", summary="max,last")
+            for name in ("val/accuracy", "val/balanced_accuracy"):
+                run.define_metric(name, step_metric="trainer/global_step", summary="max,last")
             run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
             run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
             run.define_metric("symmetry/*", summary="last")
@@ -58,7 +59,8 @@ def show_on_wandb(trainer: lightning.Trainer, report: dict[str, Any], folder: Pa
         run = logger.experiment
         pictures = {f"pictures/{file.stem}": wandb.Image(str(file)) for file in sorted(folder.glob("*.png"))}
         run.log(pictures)
-        kept = ("parameters", "epochs", "train_seconds", "val_accuracy", "test_accuracy", "split", "data", "versions")
+        accuracies = [f"{part}_{name}" for part in ("val", "test") for name in ("accuracy", "balanced_accuracy")]
+        kept = ("parameters", "epochs", "train_seconds", "chosen_by", *accuracies, "split", "data", "versions")
         best = folder / "checkpoints" / "best.ckpt"
         if artifacts and best.exists():
             run.log_artifact(str(best), name=f"model-{run.id}", type="model", aliases=["best"])

@@ -59,7 +59,7 @@ def together(answered: Sequence[Answered | None]) -> list[list[str]]:
     known = [one for one in answered if one is not None]
     if not known:
         return [[] for _ in range(len(answered) + 1)]
-    columns = [["all folds, 95 % interval", *("" if one is None else _share(one) for one in answered)]]
+    columns = [["accuracy over all folds, 95 % interval", *("" if one is None else _share(one) for one in answered)]]
     if len(known) > 1 and (first := answered[0]) is not None:
         beside = ["" if one is None or one is first else _difference(one, first) for one in answered]
         columns.append(["against the first", *beside])

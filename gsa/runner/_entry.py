@@ -228,6 +228,8 @@ def _main(config: DictConfig) -> float | None:
         if is_of_the_surroundings(error):
             raise Failed(told) from error
         raise
+    if metrics and config.objective not in metrics and config.objective.endswith("balanced_accuracy"):
+        raise ConfigError(f"{config.output_dir} is of an earlier version, which did not measure {config.objective}")
     return metrics.get(config.objective)
 
 

@@ -13,7 +13,7 @@ from gsa.runner._build import Run
 from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._older import as_meant, network_as_meant
 from gsa.runner._quoted import folder_keys
-from gsa.runner._same_run import OF_THE_MACHINE, OF_THE_TRAINING, differing_keys
+from gsa.runner._same_run import OF_CALLBACKS, OF_THE_MACHINE, OF_THE_TRAINING, differing_keys
 
 __all__ = ["refuse_other_format", "refuse_other_training", "refuse_unfit"]
 
@@ -101,6 +101,7 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
         f"{key} ({before.get(key)!r} there, {now.get(key)!r} here)"
         for key in differing_keys(there, here)
         if is_below(key, OF_THE_TRAINING) and not is_below(key, OF_THE_MACHINE)
+        if key not in OF_CALLBACKS or None not in (before.get(key), now.get(key))
     ]
     if differing:
         raise ValueError(
@@ -133,7 +134,8 @@ def _refuse_other_pictures(checkpoint: dict[str, Any], path: str, data: Any) -> 
             f"a run goes on with the pictures that it began with, but since the checkpoint {path} files of the parts "
             f"{', '.join(differing)} were added, removed, renamed, replaced or given other labels (or divided as "
             "earlier versions did: folders without val or with copies until 26 November 2026, with data.groups until "
-            f"27 November): put them back, or begin in another folder ({folder_keys()})"
+            "27 November, their train_pictures until 29 November): put them back, or begin in another folder "
+            f"({folder_keys()})"
         )
 
 
@@ -156,10 +158,10 @@ def refuse_other_format(checkpoint: dict[str, Any], path: str, here: Mapping[str
         raise ValueError(f"the checkpoint {path} was trained on pictures of {side} pixels, but {differs}")
     asked = _as_asked(here)
     for key, value in _as_asked(there).items():
-        if key in keys and value != asked[key]:
+        if value != asked[key]:
+            say = f": say data.{key}={value}" if key in keys else ", and the data have no such key"
             raise ValueError(
-                f"the checkpoint {path} was trained with data.{key}={value}, but it is {asked[key]} here: say "
-                f"data.{key}={value}"
+                f"the checkpoint {path} was trained with data.{key}={value}, but it is {asked[key]} here{say}"
             )
     if there["in_channels"] != here["in_channels"]:
         raise ValueError(

@@ -4,15 +4,16 @@ import fcntl
 import os
 import socket
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from gsa.files import remove_leftovers
+from gsa.runner._quoted import folder_keys
 from gsa.runner._schema import ConfigError
 
-__all__ = ["Busy", "held", "held_by", "is_held", "refuse_unwritable_folder"]
+__all__ = ["Busy", "held", "held_by", "is_held", "refuse_among_classes", "refuse_unwritable_folder"]
 
 _held: dict[Path, IO] = {}  # by this process
 
@@ -62,6 +63,27 @@ def is_held(folder: Path) -> bool:
         except OSError:
             return False
     return False
+
+
+def refuse_among_classes(data: Mapping[str, Any], folder: str | os.PathLike[str]) -> None:
+    """What a run or a sweep leaves in a folder of pictures would be a class of the next run.
+
+    Args:
+        data: their configuration.
+        folder: of the run or sweep.
+
+    Raises:
+        ConfigError: it is in the folder of the pictures, and not hidden.
+    """
+    if data["_target_"] != "gsa.data.ImageFolderDataModule" or data.get("labels") is not None:
+        return
+    root, place = Path(data.get("root", "data")).resolve(), Path(folder).resolve()
+    below = place.relative_to(root).parts if place.is_relative_to(root) else (".",)
+    if not (below and below[0].startswith(".")):
+        raise ConfigError(
+            f"a run's folder must not be in data.root, where every folder is a class, but is {place}: start the "
+            f"command elsewhere, or choose another folder ({folder_keys()})"
+        )
 
 
 def refuse_unwritable_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gsa._limits import LIMITS
 from gsa._nearest import nearest
-from gsa.runner._quoted import folder_keys
+from gsa.runner._folder import refuse_among_classes
 from gsa.runner._schema import ConfigError, RunConfig
 from gsa.runner._signatures import signature
 
@@ -51,7 +51,6 @@ def refuse_bad_keys(config: DictConfig) -> None:
             raise ConfigError(f"{where} must be a finite number, but got {value}")
     _check_top(plain)
     _check_trainer(plain)
-    _check_folders(plain)
     _check_compilation(plain)
     for name, node in (plain["callbacks"] or {}).items():
         _check_callback(f"callbacks.{name}", node)
@@ -64,6 +63,7 @@ def refuse_bad_keys(config: DictConfig) -> None:
             _check_arguments(where, value)
         elif where in made:
             raise ConfigError(f"{where} must have a _target_ and its arguments, but got {value!r}")
+    refuse_among_classes(plain["data"], plain["output_dir"])
 
 
 def _check_top(plain: dict[str, Any]) -> None:
@@ -144,19 +144,6 @@ def _check_trainer(plain: dict[str, Any]) -> None:
         raise ConfigError(
             "trainer.check_val_every_n_epoch must be 1, because weights are chosen among all epochs, but got "
             f"{trainer['check_val_every_n_epoch']}"
-        )
-
-
-def _check_folders(plain: dict[str, Any]) -> None:
-    """A run whose folder would be a class of the next one."""
-    data = plain["data"] if isinstance(plain["data"], dict) else {}
-    if data.get("_target_") != "gsa.data.ImageFolderDataModule" or data.get("labels") is not None:
-        return
-    root, folder = Path(data["root"]).resolve(), Path(plain["output_dir"]).resolve()
-    if folder.is_relative_to(root) and not folder.relative_to(root).as_posix().startswith("."):
-        raise ConfigError(
-            f"a run's folder must not be in data.root, where every folder is a class, but is {folder}: start the "
-            f"command elsewhere, or choose another folder ({folder_keys()})"
         )
 
 

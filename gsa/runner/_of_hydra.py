@@ -6,6 +6,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from gsa.runner._folder import refuse_among_classes
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 
@@ -35,6 +36,9 @@ def refuse_bad_sweep(config: DictConfig) -> None:
     _refuse_unnoted(config)
     _refuse_second_search(config)
     _refuse_easiest_division(config)
+    _refuse_other_objective(config)
+    if isinstance(config.get("data"), DictConfig) and not OmegaConf.is_missing(config.data, "_target_"):
+        refuse_among_classes(config.data, config.hydra.sweep.dir)
     _refuse_one_checkpoint(config)
 
 
@@ -91,6 +95,15 @@ def _refuse_easiest_division(config: DictConfig) -> None:
             raise ConfigError(
                 f"trials of a search are compared on one division of the pictures: expected one {key}, but got {value}"
             )
+
+
+def _refuse_other_objective(config: DictConfig) -> None:
+    """Epochs and trials are judged alike, or the best trial is not the one that the table tells to test."""
+    monitor, objective = OmegaConf.select(config, "callbacks.best.monitor"), config.objective
+    if _is_search(config) and monitor is not None and objective.startswith("val/") and objective != monitor:
+        raise ConfigError(
+            f"a search needs callbacks.best.monitor={objective}, by which it judges (objective), but got {monitor}"
+        )
 
 
 def _is_search(config: DictConfig) -> bool:

@@ -4,12 +4,13 @@ from typing import Any
 
 from gsa.runner._dotted import flat
 
-__all__ = ["OF_THE_MACHINE", "OF_THE_PLACE", "OF_THE_TRAINING", "differing_keys"]
+__all__ = ["OF_CALLBACKS", "OF_THE_MACHINE", "OF_THE_PLACE", "OF_THE_TRAINING", "differing_keys"]
 
 # Keys, with those below them, that change neither weights nor metrics: where a run stands, and what it tells.
 OF_THE_MACHINE = (
     "data.root",
     "data.labels",
+    "data.columns",
     "data.download",
     "data.num_workers",
     "data.kept_gb",
@@ -37,6 +38,7 @@ OF_THE_PLACE = (
     "trainer.profiler",
     "trainer.strategy.timeout",
 )
+OF_CALLBACKS = ("callbacks.best.monitor",)  # of what may be left out
 # Keys that change the weights, beside those of the network.
 OF_THE_TRAINING = (
     "data",
@@ -48,6 +50,7 @@ OF_THE_TRAINING = (
     "label_smoothing",
     "mixup",
     "class_weights",
+    *OF_CALLBACKS,
     "trainer.accumulate_grad_batches",
     "trainer.gradient_clip_algorithm",
     "trainer.gradient_clip_val",

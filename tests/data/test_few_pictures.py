@@ -42,6 +42,16 @@ def test_few_pictures_are_of_few_groups_of_every_class():
         few_of_groups(LABELS, groups, 4, 0)
 
 
+def test_groups_of_any_sizes_keep_the_classes_in_proportion():
+    """Planted: a class of few large groups, and one of many small ones; and groups of both."""
+    labels, groups = [0] * 300 + [1] * 30, [f"a{n // 60}" for n in range(300)] + [f"b{n // 2}" for n in range(30)]
+    for count in (70, 130, 200, 330):
+        found = Counter(labels[row] for row in few_of_groups(labels, groups, count, 0))
+        assert abs(found[1] - count / 11) <= 6 and found.total() == count
+    mixed = few_of_groups([0, 1] * 50, [str(n // 4) for n in range(100)], 40, 0)
+    assert Counter(row % 2 for row in mixed) == {0: 20, 1: 20}
+
+
 def test_pictures_in_folders_of_groups(tmp_path):
     for name in ("cat", "dog"):
         write_pictures(tmp_path, parts=(name,), classes=[f"p{n}" for n in range(10)], count=4)

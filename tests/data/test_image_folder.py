@@ -196,6 +196,13 @@ def test_training_reads_what_predict_reads_and_counts_what_is_passed_over(tmp_pa
         ImageFolderDataModule(root, batch_size=1).setup()
 
 
+def test_who_has_a_spreadsheet_of_labels_is_told_to_save_it(tmp_path):
+    (tmp_path / "LICENSE.txt").write_text("")
+    (tmp_path / "labels.xlsx").write_text("")
+    with pytest.raises(FileNotFoundError, match="if their labels are in labels.xlsx: save it as CSV, for data.labels"):
+        _ = ImageFolderDataModule(tmp_path).num_classes
+
+
 def test_who_has_a_table_of_labels_is_told_how_to_name_it(tmp_path):
     write_pictures(tmp_path, parts=("all",), count=3)
     (tmp_path / "all" / "dog").rename(tmp_path / "all" / "cat" / "images")

@@ -206,7 +206,7 @@ def test_files_that_are_not_there_are_told_of_like_those_that_cannot_be_read(tmp
     (["name,label", "cat0.jpg,cat"], r"have the column file \(data.columns.file names yours\), but has name, label"),
     ([""], "must have the column file .*, label .*, but has none"),
     (["file,label,label ", "cat0.jpg,cat,dog"], "must have different names, but several are called label"),
-    (["file,label,remark", "cat0.jpg,cat,fine", "dog0.jpg,dog,\"large"], "quotation mark must .*, but line 3 ends"),
+    (["file,label,remark", "cat0.jpg,cat,fine", "dog0.jpg,dog,\"large"], "quotation mark must .* one after line 2"),
     (["file,label", "cat0.jpg,cat", "dog0.jpg,dog", ",dog"], "must name a file, but line 4 names none"),
     (["file,label", "C:\\a\\cat10.jpg,cat", "dog10.jpg,dog"], r"but none is: line 2 names C:.*there is cat0.jpg"),
     (["file,label", "cat0.jpg,cat", "dog0.jpg"], "must have 2 values, but line 3 has 1"),
@@ -249,6 +249,19 @@ def test_what_is_no_text_in_utf_8_is_refused(tmp_path, content):
     (tmp_path / "labels.csv").write_bytes(content)
     with pytest.raises(ValueError, match="must be a table in UTF-8, as spreadsheets save it as 'CSV UTF-8', but is"):
         _ = ImageFolderDataModule(tmp_path, labels=tmp_path / "labels.csv").classes
+
+
+def test_labels_that_may_stand_for_none_are_told_of(tmp_path):
+    labels = write_flat(tmp_path)
+    lines = [f"{file},{'NA' if label == 'cat' else 'none'}" for file, label in labels.items()]
+    module = ImageFolderDataModule(tmp_path, 8, batch_size=1, labels=write_table(tmp_path, ["file,label", *lines]))
+    with pytest.warns(UserWarning, match="10 lines of .* have the label NA, which is a class now"):
+        assert module.classes == ["NA", "none"]
+
+
+def test_columns_of_no_table_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="columns are those of a table, but there is none .*: got {'group': 'pat"):
+        ImageFolderDataModule(tmp_path, columns={"group": "patient"})
 
 
 @pytest.mark.parametrize("columns, groups, message", [

@@ -75,13 +75,13 @@ def test_the_columns_are_the_intervals():
     other = Answered({picture: float(n % 4 > 0) for n, picture in enumerate(pictures)}, groups)
     third = Answered({"q": 1.0, "r": 0.0}, {"q": "q", "r": "r"})
     header, one, none, two, three = together([first, None, other, third])
-    assert header == ["all folds, 95 % interval", "against the first"] and none == ["", ""]
+    assert header == ["accuracy over all folds, 95 % interval", "against the first"] and none == ["", ""]
     of_groups = [groups[picture] for picture in pictures]
     low, high = share_interval(list(other.right.values()), of_groups)
     assert two[0] == f"0.7500 of 20, {low:.3f} to {high:.3f}" and one[1] == "" and one[0].startswith("1.0000 of 20, 0.")
     low, high = difference_interval(list(other.right.values()), [1] * 20, of_groups)
     assert two[1] == f"-0.2500, {low:+.3f} to {high:+.3f}" and three == ["0.5000 of 2, 0.095 to 0.905", ""]
-    assert together([None, None]) == [[], [], []] and together([first])[0] == ["all folds, 95 % interval"]
+    assert together([None, None]) == [[], [], []] and together([first])[0] == ["accuracy over all folds, 95 % interval"]
 
 
 def test_a_sweep_over_folds_ends_with_them(tmp_path):
@@ -93,7 +93,7 @@ def test_a_sweep_over_folds_ends_with_them(tmp_path):
     (tmp_path / "6" / "test.csv").write_text("damaged")
     lines = [[cell.strip() for cell in line.split("  ") if cell] for line in sweep_table(tmp_path).splitlines()]
     at = next(row for row, line in enumerate(lines) if "jobs over data.fold" in line)
-    assert lines[at][-2:] == ["all folds, 95 % interval", "against the first"]
+    assert lines[at][-2:] == ["accuracy over all folds, 95 % interval", "against the first"]
     of = {line[0]: line for line in lines[at + 1 :]}
     assert of["a"][-2] == "1.0000 of 20, 0.839 to 1.000" and of["b"][-2] == "0.5000 of 20, 0.299 to 0.701"
     assert of["b"][-1].startswith("-0.5000, -0.") and of["d"][-2:] == ["–", "–"] and "c" not in of
@@ -132,4 +132,7 @@ def test_the_jobs_of_a_sweep_decode_every_file_once(tmp_path):
              "data.fold=1/2,2/2", f"hydra.sweep.dir={tmp_path / 'folds'}"]  # fmt: skip
     done = subprocess.run([sys.executable, "-c", counted, *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert len((tmp_path / "log").read_text().splitlines()) == 40 and "all folds, 95 % interval" in done.stdout
+    assert (
+        len((tmp_path / "log").read_text().splitlines()) == 40
+        and "accuracy over all folds, 95 % interval" in done.stdout
+    )

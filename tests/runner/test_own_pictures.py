@@ -156,6 +156,10 @@ def test_a_run_is_not_begun_where_its_folder_would_be_a_class_of_the_next(small,
     with pytest.raises(ConfigError, match="a run's folder must not be in data.root, where every folder is a class"):
         train(small(*OWN, f"data.root={tmp_path / 'all'}", folder="all/outputs/run"))
     assert not (tmp_path / "all" / "outputs").exists()
+    with pytest.raises(ConfigError, match="a run's folder must not be in data.root"):
+        train(small(*OWN, f"data.root={tmp_path / 'all'}", folder="all"))
+    with pytest.raises(ConfigError, match="data.root must be str or PathLike, but got None"):
+        train(small(*OWN, "data.root=null"))
     train(small(*OWN, f"data.root={tmp_path / 'all'}", folder="all/.runs/run"))  # which is none
 
 
@@ -205,6 +209,9 @@ def test_a_checkpoint_is_tested_on_pictures_of_its_own_size(small, tmp_path):
         train(small(*options, "data.white=4095", folder="other"))
     with pytest.raises(ConfigError, match="was trained with data.framing=centre, but it is whole here: say data.fram"):
         train(small(*options, "data.framing=whole", folder="other"))
+    with pytest.raises(ValueError, match="framing=whole, but it is centre here, and the data have no such key"):
+        refuse_other_format({"pictures": {"image_size": 16, "in_channels": 3, "whole": True}}, "run", {
+            "image_size": 16, "in_channels": 3}, keys=())  # fmt: skip
     with pytest.raises(ValueError, match="was trained on pictures of 16 pixels, but those of the data have 24$"):
         refuse_other_format(read_checkpoint(last), str(last), {"image_size": 24}, keys=())
 

@@ -70,6 +70,16 @@ def test_an_epoch_is_chosen_by_what_is_asked_for(small, tmp_path, monkeypatch, c
     assert ("by balanced accuracy (" in (tmp_path / "run" / "report.txt").read_text()) == ("balanced" in chosen)
 
 
+def test_a_run_goes_on_choosing_as_it_began(small, tmp_path):
+    """Planted: without callbacks, in which nothing is chosen, it may."""
+    train(small("trainer.max_epochs=1", "scheduler=constant"))
+    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
+    options = ("trainer.max_epochs=2", "scheduler=constant", f"ckpt_path='{last}'")
+    with pytest.raises(ConfigError, match=r"monitor \('val/accuracy' there, 'val/balanced_accuracy' here\)"):
+        train(small(*options, "callbacks.best.monitor=val/balanced_accuracy", folder="other"))
+    train(small(*options, "callbacks=none", folder="other"))
+
+
 def test_the_best_weights_are_kept(small, tmp_path):
     _, objects = train(small("trainer.max_epochs=4", "optimizer.lr=0.05"))
     rank = [(row["val/accuracy"], -row["val/loss"]) for row in objects["history"]]

@@ -26,6 +26,7 @@ from gsa.runner._folder import Busy
 from gsa.runner._of_hydra import _refuse_one_checkpoint
 from gsa.runner._quoted import override
 from gsa.runner._sweep_table import sweep_table
+from tests.data.folders import write_pictures
 from tests.test_commands import refusal
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -178,6 +179,20 @@ def test_a_search_over_divisions_of_the_pictures_is_refused(tmp_path):
     for words in (["data.fold=1/5,2/5"], ["data.split_seed=choice(0,1)"]):
         done = sweep(tmp_path, "search=optuna", "data=imagefolder", "model=digits_z2_sa", *words)
         assert done.returncode == 2 and "compared on one division of the pictures: expected one data." in done.stderr
+
+
+def test_a_search_judges_as_its_epochs_are_chosen(tmp_path):
+    done = sweep(tmp_path / "a", "search=optuna", "objective=val/balanced_accuracy", "optimizer.lr=interval(0.001,0.1)")
+    needed = "a search needs callbacks.best.monitor=val/balanced_accuracy, by which it judges"
+    assert done.returncode == 2 and needed in done.stderr and not (tmp_path / "a" / "0").exists()
+
+
+def test_a_sweep_is_not_begun_where_its_folder_would_be_a_class(tmp_path):
+    write_pictures(tmp_path, parts=("all",))
+    words = ("model=imagefolder_gsa", f"data.root={tmp_path / 'all'}", "seed=0,1")
+    done = sweep(tmp_path / "all" / "sweep", *words)
+    assert done.returncode == 2 and "folder must not be in data.root" in done.stderr
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["cat", "dog"]
 
 
 def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):

@@ -22,7 +22,7 @@ PART_NAMES = {part: part for part in _PARTS} | {  # as they are often called →
     "training": "train",
     "testing": "test",
 }
-_TABLES = (".csv", ".tsv", ".txt", ".xls", ".xlsx", ".ods")
+_TABLES = (".csv", ".tsv", ".xlsx", ".xls", ".ods")  # of which the first two are read
 _READ = ", ".join(ENDINGS)
 
 
@@ -169,8 +169,10 @@ def _tell_of_loose(folder: Path) -> None:
 
 def _advice(folder: Path) -> str:
     """What to do where labels are in a table, if there is one."""
-    tables = [name for name in sorted(os.listdir(folder)) if name.lower().endswith(_TABLES)] if folder.is_dir() else []
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    tables = [name for ending in _TABLES for name in names if name.lower().endswith(ending)]
     if not tables:
         return ""
-    table = folder / tables[0]
-    return f"; if their labels are in {printable(tables[0])}: data.labels={printable(os.fspath(table))}"
+    is_text = tables[0].lower().endswith(_TABLES[:2])
+    how = f"data.labels={printable(os.fspath(folder / tables[0]))}" if is_text else "save it as CSV, for data.labels"
+    return f"; if their labels are in {printable(tables[0])}: {how}"

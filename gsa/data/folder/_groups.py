@@ -30,7 +30,7 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
     missing = [path for path, match in zip(below, found, strict=True) if match is None or match[1] is None]
     if missing:
         raise ValueError(
-            f"groups must be found in every path below the folder of a class, but {groups!r} is not in {len(missing)} "
+            f"groups must be found in the path of every picture, but {groups!r} is not in {len(missing)} "
             f"of {len(below)}, such as {printable(missing[0])}"
         )
     return [match[1] for match in found if match is not None]

@@ -109,6 +109,8 @@ class ImageFolderDataModule(PictureDataModule):
         check_limits(FOLDERS, locals())
         check_groups(groups)
         self.labels, self.columns = None if labels is None else Path(labels), checked_columns(columns)
+        if labels is None and self.columns != COLUMNS:
+            raise ValueError(f"columns are those of a table, but there is none (data.labels): got {dict(columns)}")
         if groups is not None and self.columns["group"] is not None:
             raise ValueError(f"groups must be None where columns have a group, but got {groups!r}")
         self.root, self.image_size, self.val_share, self.split_seed = Path(root), size, val_share, split_seed
@@ -199,7 +201,7 @@ class ImageFolderDataModule(PictureDataModule):
 
     @property
     def _in_groups(self) -> bool:
-        return self.groups is not None or (self.labels is not None and self.columns["group"] is not None)
+        return self.groups is not None or self.columns["group"] is not None
 
     def load(self) -> dict[str, LabelledPictures]:
         are_pages, whole = self.channels == "pages", self.framing == "whole"

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +15,7 @@ __all__ = ["COLUMNS", "Line", "checked_columns", "read_lines"]
 
 COLUMNS: Mapping[str, str | None] = MappingProxyType({"file": "file", "label": "label", "group": None, "part": None})
 _DELIMITERS = ",;\t"
-_NOTHING = ("na", "n/a", "nan", "null", "none")  # as R and pandas write what is missing
+_NOTHING = ("na", "n/a", "nan", "null", "none")  # as R and pandas write what is missing; "none" may be a class
 
 
 class Line(NamedTuple):
@@ -75,6 +76,12 @@ def read_lines(path: Path, columns: Mapping[str, str | None]) -> list[Line]:
             wrong = printable(said["part"]) or "nothing"
             raise ValueError(f"parts in {path} must be train, val or test, but line {number} has {wrong}")
         found.append(Line(number, said["file"], said["label"], said.get("group", ""), part))
+    if missing := [line for line in found if line.label.lower() in _NOTHING[:-1]]:
+        warnings.warn(
+            f"{len(missing)} lines of {path} have the label {missing[0].label}, which is a class now: take them out if "
+            "it stands for no label",
+            stacklevel=2,
+        )
     return found
 
 
@@ -88,16 +95,20 @@ def _table(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[tupl
             heads.append([name.strip() for name in next(reader, [])])
             if {*columns.values()} <= {*heads[-1]}:
                 _refuse_twice(path, heads[-1], columns)
-                lines = ((reader.line_num, [value.strip() for value in values]) for values in reader)
-                return heads[-1], [line for line in lines if any(line[1])]
+                lines, last = [], reader.line_num
+                for values in reader:
+                    stripped, last = [value.strip() for value in values], reader.line_num
+                    if any(stripped):
+                        lines.append((last, stripped))
+                return heads[-1], lines
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} must be a table in UTF-8, as spreadsheets save it as 'CSV UTF-8', but is none: {error}"
         ) from error
     except csv.Error as error:
         raise ValueError(
-            f"every value of {path} that begins with a quotation mark must end with one, but line {reader.line_num} "
-            f"ends a value otherwise: {error}"
+            f"every value of {path} that begins with a quotation mark must end with one, but one after line {last} "
+            f"does not: {error}"
         ) from error
     head = max(heads, key=len)
     missing = [f"{name} (data.columns.{term} names yours)" for term, name in columns.items() if name not in head]
