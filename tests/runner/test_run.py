@@ -70,6 +70,7 @@ def test_an_epoch_is_chosen_by_what_is_asked_for(small, tmp_path, monkeypatch, c
     assert ("by balanced accuracy (" in (tmp_path / "run" / "report.txt").read_text()) == ("balanced" in chosen)
 
 
+@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`, callbacks")
 def test_a_run_goes_on_choosing_as_it_began(small, tmp_path):
     """Planted: without callbacks, in which nothing is chosen, it may."""
     train(small("trainer.max_epochs=1", "scheduler=constant"))
