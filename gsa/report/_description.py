@@ -54,7 +54,7 @@ def describe(
         "seconds_per_epoch": sum(seconds) / len(rows) if rows else None,
         "peak_memory_mb": peak_memory_mb(device),
         "estimate": None if run.estimate is None else asdict(run.estimate),
-        "chosen_by": _chosen_by(run),
+        "chosen_by": None if run.best_epoch is None else str(run.best.monitor).replace("/", "_"),
         "val_accuracy": metrics.get("val/accuracy"),
         "val_balanced_accuracy": metrics.get("val/balanced_accuracy"),
         "test_accuracy": metrics.get("test/accuracy"),
@@ -75,12 +75,6 @@ def describe(
         "used": _used(run),
         "history": rows,
     }
-
-
-def _chosen_by(run: Subject) -> str | None:
-    """The key of this report by which the best epoch was chosen."""
-    best = (run.config.callbacks or {}).get("best") or {}
-    return str(best.get("monitor", "val/accuracy")).replace("/", "_") if run.best_epoch is not None else None
 
 
 def _found(run: Subject, findings: Findings | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ class Subject(Protocol):
         network: [B, C, H, W] → logits [B, num_classes].
         trainer: that trained it.
         history: `rows`, one an epoch.
+        best: the callback that chooses an epoch by its `monitor`, or None.
         best_epoch: whose weights the network has, counted from 0; None where none was chosen.
         estimate: `seconds` and `memory_mb` that it was expected to take, or None.
     """
@@ -27,6 +28,7 @@ class Subject(Protocol):
     network: nn.Module
     trainer: lightning.Trainer
     history: Any
+    best: Any
     best_epoch: int | None
     estimate: Any
 

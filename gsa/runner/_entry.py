@@ -201,6 +201,8 @@ def _main(config: DictConfig) -> float | None:
     outlive_readers()  # in a process of its own, too, as joblib has it
     try:
         metrics, objects = train(config, _built.pop(str(config.output_dir), None))
+        if metrics and config.objective not in metrics and config.objective.endswith("balanced_accuracy"):
+            raise ConfigError(f"{config.output_dir} is of an earlier version, which did not measure {config.objective}")
         if "data" in objects:
             _last_pictures[:] = [objects["data"].parts]  # not the data themselves, which know their trainer
     except Busy as error:
@@ -228,8 +230,6 @@ def _main(config: DictConfig) -> float | None:
         if is_of_the_surroundings(error):
             raise Failed(told) from error
         raise
-    if metrics and config.objective not in metrics and config.objective.endswith("balanced_accuracy"):
-        raise ConfigError(f"{config.output_dir} is of an earlier version, which did not measure {config.objective}")
     return metrics.get(config.objective)
 
 

@@ -44,7 +44,7 @@ def read(module):
 def test_every_picture_has_the_label_of_its_line(tmp_path, delimiter, encoding, ending, recwarn):
     labels = write_flat(tmp_path)
     lines = [f' {label} {delimiter}"x{delimiter}y"{delimiter}{name[:-4]}{ending}' for name, label in labels.items()]
-    head = delimiter.join((" label", "remark", "file "))
+    head = delimiter.join(('"label"', "remark", "file "))
     table = write_table(tmp_path, [head, *lines, "", delimiter * 2], encoding=encoding)
     module = ImageFolderDataModule(tmp_path, labels=table, batch_size=1)
     parts = read(module)
@@ -205,6 +205,8 @@ def test_files_that_are_not_there_are_told_of_like_those_that_cannot_be_read(tmp
 @pytest.mark.parametrize("lines, message", [
     (["name,label", "cat0.jpg,cat"], r"have the column file \(data.columns.file names yours\), but has name, label"),
     ([""], "must have the column file .*, label .*, but has none"),
+    (["file,label,\"open", "cat0.jpg,cat,"], "quotation mark must .* one after line 0"),
+    (["file,\"label" + 140000 * "l"], "must have the column file .* but has none"),
     (["file,label,label ", "cat0.jpg,cat,dog"], "must have different names, but several are called label"),
     (["file,label,remark", "cat0.jpg,cat,fine", "dog0.jpg,dog,\"large"], "quotation mark must .* one after line 2"),
     (["file,label", "cat0.jpg,cat", "dog0.jpg,dog", ",dog"], "must name a file, but line 4 names none"),

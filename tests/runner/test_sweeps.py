@@ -187,6 +187,16 @@ def test_a_search_judges_as_its_epochs_are_chosen(tmp_path):
     assert done.returncode == 2 and needed in done.stderr and not (tmp_path / "a" / "0").exists()
 
 
+def test_a_finished_run_of_an_earlier_version_has_no_balanced_accuracy(tmp_path):
+    words = ("seed=0,1", "callbacks.best.monitor=val/balanced_accuracy", "objective=val/balanced_accuracy")
+    assert sweep(tmp_path, *words).returncode == 0
+    report = read_report(tmp_path / "0")
+    write_report({key: value for key, value in report.items() if "balanced" not in key}, tmp_path / "0")
+    again = sweep(tmp_path, *words, "ckpt_path=auto")
+    assert again.returncode == 2 and "earlier version, which did not measure val/balanced_acc" in again.stderr
+    assert "Traceback" not in again.stderr
+
+
 def test_a_sweep_is_not_begun_where_its_folder_would_be_a_class(tmp_path):
     write_pictures(tmp_path, parts=("all",))
     words = ("model=imagefolder_gsa", f"data.root={tmp_path / 'all'}", "seed=0,1")

@@ -4,6 +4,7 @@ import csv
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -87,32 +88,39 @@ def read_lines(path: Path, columns: Mapping[str, str | None]) -> list[Line]:
 
 def _table(path: Path, columns: Mapping[str, str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The names of the columns; number and values of every line that has any."""
-    heads: list[list[str]] = []
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        for delimiter in _DELIMITERS:
-            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-            heads.append([name.strip() for name in next(reader, [])])
-            if {*columns.values()} <= {*heads[-1]}:
-                _refuse_twice(path, heads[-1], columns)
-                lines, last = [], reader.line_num
-                for values in reader:
-                    stripped, last = [value.strip() for value in values], reader.line_num
-                    if any(stripped):
-                        lines.append((last, stripped))
-                return heads[-1], lines
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} must be a table in UTF-8, as spreadsheets save it as 'CSV UTF-8', but is none: {error}"
         ) from error
+    heads = []
+    for delimiter in _DELIMITERS:
+        head: list[str] = []
+        with suppress(csv.Error):  # of what is no name
+            head = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+        heads.append([name.strip() for name in head])
+        if {*columns.values()} <= {*heads[-1]}:
+            _refuse_twice(path, heads[-1], columns)
+            return heads[-1], _values(path, text, delimiter)
+    head = max(heads, key=len)
+    missing = [f"{name} (data.columns.{term} names yours)" for term, name in columns.items() if name not in head]
+    raise ValueError(f"the first line of {path} must have the column {', '.join(missing)}, but has {_listed(head)}")
+
+
+def _values(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Number and values of every line but the first that has any."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, last = [], 0
+    try:
+        for values in reader:
+            lines.append((last := reader.line_num, [value.strip() for value in values]))
     except csv.Error as error:
         raise ValueError(
             f"every value of {path} that begins with a quotation mark must end with one, but one after line {last} "
             f"does not: {error}"
         ) from error
-    head = max(heads, key=len)
-    missing = [f"{name} (data.columns.{term} names yours)" for term, name in columns.items() if name not in head]
-    raise ValueError(f"the first line of {path} must have the column {', '.join(missing)}, but has {_listed(head)}")
+    return [line for line in lines[1:] if any(line[1])]
 
 
 def _refuse_twice(path: Path, head: Sequence[str], columns: Mapping[str, str]) -> None:
