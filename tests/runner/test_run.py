@@ -1,6 +1,5 @@
 """Whole runs, a few steps long."""
 
-import itertools
 import json
 import math
 import signal
@@ -18,7 +17,6 @@ import gsa
 from gsa.report import read_report, symmetry_of
 from gsa.runner import ConfigError, _run, build, train
 from gsa.saved import read_checkpoint
-from gsa.training._balanced import BalancedAccuracy
 from tests.data.test_image_folder import write_pictures
 from tests.data.test_pcam import write_pcam
 from tests.report.test_wandb import of_type, read_back
@@ -54,31 +52,6 @@ def test_a_run_trains_selects_tests_and_reports(small, tmp_path):
     assert {p.stem for p in folder.glob("*.png")} == pictures
     assert (folder / "csv" / "version_0" / "metrics.csv").exists() and (folder / "config.yaml").exists()
     assert "digits_r4_sa" in (folder / "report.txt").read_text()
-
-
-@pytest.mark.parametrize("chosen, epoch", [("val/accuracy", 4), ("val/balanced_accuracy", 0)])
-def test_an_epoch_is_chosen_by_what_is_asked_for(small, tmp_path, monkeypatch, chosen, epoch):
-    """Planted: balanced accuracies that fall, so that the two choices differ."""
-    falling = itertools.count(1)
-    monkeypatch.setattr(BalancedAccuracy, "compute", lambda metric: torch.tensor(1 / next(falling)))
-    options = "trainer.max_epochs=6", "seed=5", f"callbacks.best.monitor={chosen}", f"objective={chosen}"
-    metrics, objects = train(small(*options))
-    rows, report = objects["history"], objects["report"]
-    assert report["best_epoch"] == epoch and report["chosen_by"] == chosen.replace("/", "_")
-    assert metrics[chosen] == report[chosen.replace("/", "_")] == max(row[chosen] for row in rows)
-    assert all(metrics[name] == rows[epoch][name] for name in metrics if name.startswith("val/"))
-    assert ("by balanced accuracy (" in (tmp_path / "run" / "report.txt").read_text()) == ("balanced" in chosen)
-
-
-@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`, callbacks")
-def test_a_run_goes_on_choosing_as_it_began(small, tmp_path):
-    """Planted: without callbacks, in which nothing is chosen, it may."""
-    train(small("trainer.max_epochs=1", "scheduler=constant"))
-    last = tmp_path / "run" / "checkpoints" / "last.ckpt"
-    options = ("trainer.max_epochs=2", "scheduler=constant", f"ckpt_path='{last}'")
-    with pytest.raises(ConfigError, match=r"monitor \('val/accuracy' there, 'val/balanced_accuracy' here\)"):
-        train(small(*options, "callbacks.best.monitor=val/balanced_accuracy", folder="other"))
-    train(small(*options, "callbacks=none", folder="other"))
 
 
 def test_the_best_weights_are_kept(small, tmp_path):
