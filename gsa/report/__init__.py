@@ -4,7 +4,7 @@ from gsa._extras import brought_by
 
 with brought_by("train"):
     from gsa.report._announcement import announcement
-    from gsa.report._certainty import difference_interval, share_interval
+    from gsa.report._certainty import area_interval, difference_interval, share_interval
     from gsa.report._description import (
         describe,
         forget_peak_memory,
@@ -25,6 +25,7 @@ __all__ = [
     "Subject",
     "WandbSections",
     "announcement",
+    "area_interval",
     "dashboard",
     "describe",
     "difference_interval",

@@ -4,6 +4,7 @@ import math
 import platform
 import resource
 import sys
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import version
@@ -11,16 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from gsa._version import VERSION
 from gsa.files import read_signed, signed, write_whole
-from gsa.report._certainty import share_interval
+from gsa.report._certainty import area_interval, share_interval
 from gsa.report._subject import Findings, Subject
 from gsa.symmetry import equivariance_error, measured_group
 
 __all__ = ["describe", "forget_peak_memory", "peak_memory_mb", "read_report", "symmetry_of", "write_report"]
 
 _MEASURED_ON = 20  # pictures, whose logits show the equivariance error
+_FOUND = (
+    "test_interval",
+    "test_balanced_interval",
+    "test_auroc_interval",
+    "test_groups",
+    "class_accuracy",
+    "confusion",
+    "calibration_error",
+)
 _PACKAGES = ("torch", "lightning", "torchvision", "hydra-core")
 
 
@@ -80,17 +91,21 @@ def describe(
 def _found(run: Subject, findings: Findings | None) -> dict[str, Any]:
     """What the test has shown besides its metrics.
 
-    The 95 % interval of its accuracy, and of how many groups its pictures are, if of any; the share of each class that
-    was found, None of one that was not tested; counts, a row a true class and a column a predicted one.
+    The 95 % intervals of its accuracies and, of two classes, of the area under the ROC curve; of how many groups its
+    pictures are, if of any; the share of each class that was found, None of one that was not tested; counts, a row a
+    true class and a column a predicted one.
     """
     if findings is None:
-        return dict.fromkeys(("test_interval", "test_groups", "class_accuracy", "confusion", "calibration_error"))
+        return dict.fromkeys(_FOUND)
     rows, groups, classes = findings.rows.tolist(), run.data.group_of, list(run.data.classes)
     files = run.data.parts["test"].files
     units = [groups.get(files[row][0]) or files[row][0] for row in rows] if groups else rows
-    counts = findings.confusion.tolist()
+    counts, labels = findings.confusion.tolist(), findings.labels
+    right = labels == findings.chances.argmax(1)
     return {
-        "test_interval": list(share_interval(findings.labels == findings.chances.argmax(1), units)),
+        "test_interval": list(share_interval(right, units)),
+        "test_balanced_interval": list(share_interval(right, units, labels.tolist())),
+        "test_auroc_interval": _interval_of_area(findings.chances, labels, units),
         "test_groups": len(set(units)) if groups else None,
         "class_accuracy": {
             name: row[label] / sum(row) if any(row) else None
@@ -99,6 +114,14 @@ def _found(run: Subject, findings: Findings | None) -> dict[str, Any]:
         "confusion": {"classes": classes, "counts": counts},
         "calibration_error": findings.calibration_error,
     }
+
+
+def _interval_of_area(chances: Tensor, labels: Tensor, units: Sequence[Hashable]) -> list[float] | None:
+    """None of more classes than two, or where all pictures are of one."""
+    if chances.shape[1] != 2 or labels.unique().numel() != 2:
+        return None
+    second_over_first = chances[:, 1].double().log() - chances[:, 0].double().log()  # where probabilities round to 1
+    return list(area_interval(second_over_first, labels == 1, units))
 
 
 def symmetry_of(run: Subject) -> dict[str, dict]:

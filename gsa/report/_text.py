@@ -35,11 +35,9 @@ def summary(report: dict) -> str:
     for part, name in (("val", "validation"), ("test", "test")):
         if report[f"{part}_accuracy"] is not None:
             share = f" (of {used[part]} pictures only)" if used[part] < split[part] else ""
-            auroc = report.get(f"{part}_auroc")  # which reports of more classes, and older ones, lack
-            area = "" if auroc is None else f", area under the ROC curve {auroc:.4f}"
             chance = _chance(report["test_interval"], used["test"], report["test_groups"]) if part == "test" else ""
-            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{chance}{area}{share}")
-    lines += _by_class(report)
+            lines.append(f"{name:12s} {100 * report[f'{part}_accuracy']:.2f} %{chance}{share}")
+    lines += _of_test(report)
     errors = report["equivariance_error"]
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
@@ -58,25 +56,30 @@ def _chance(interval: Sequence[float] | None, pictures: int, groups: int | None)
     """How far the share may be off by chance, where there are few pictures, or few groups of them."""
     if interval is None or (groups or pictures) >= _FEW:
         return ""
+    return f", {_told(interval)}{f', of {groups} groups' if groups else ''}"
+
+
+def _told(interval: Sequence[float]) -> str:
     low, high = interval
-    of_groups = f", of {groups} groups" if groups else ""
-    return f", 95 % interval {100 * low:.1f} to {100 * high:.1f} %{of_groups}"
+    return f"95 % interval {100 * low:.1f} to {100 * high:.1f} %"
 
 
-def _by_class(report: dict) -> list[str]:
-    """Where classes are unequal, what accuracy hides; and those of which the largest share is missed."""
+def _of_test(report: dict) -> list[str]:
+    """What accuracy hides: the area, of two classes; where they are unequal, their mean; those that are missed most."""
     if not report["confusion"]:
         return []
+    lines = []
+    if area := report["test_auroc_interval"]:
+        low, high = area
+        lines.append(f"area under the ROC curve {report['test_auroc']:.4f}, 95 % interval {low:.3f} to {high:.3f}")
     classes, counts = report["confusion"]["classes"], report["confusion"]["counts"]
     found = [(row[label] / sum(row), classes[label], sum(row)) for label, row in enumerate(counts) if sum(row)]
-    lines, sizes = [], [size for _, _, size in found]
+    sizes = [size for _, _, size in found]
     if found and max(sizes) >= _UNEQUAL * min(sizes):
         _, name, most = max(found, key=lambda one: one[2])
-        mean = sum(share for share, _, _ in found) / len(found)
-        lines.append(
-            f"balanced {100 * mean:.1f} %, the mean of the classes (always {printable(name)}: "
-            f"{100 * most / sum(sizes):.1f} % right, {100 / len(found):.1f} % balanced)"
-        )
+        balanced = f"balanced {100 * report['test_balanced_accuracy']:.1f} %, {_told(report['test_balanced_interval'])}"
+        always = f"{100 * most / sum(sizes):.1f} % right, {100 / len(found):.1f} % balanced"
+        lines.append(f"{balanced}, the mean of the classes (always {printable(name)}: {always})")
     worst = [one for one in sorted(found, key=lambda one: (one[0], -one[2])) if one[0] < 1][:_SHOWN]
     if worst and len(found) > 1:
         told = [f"{printable(name)} {100 * share:.1f} % (of {count})" for share, name, count in worst]

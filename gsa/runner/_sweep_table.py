@@ -111,7 +111,8 @@ def _means(jobs: Sequence[_Job], keys: Sequence[str], measured: Sequence[str]) -
     rows.sort(key=lambda row: (row[0][mean][:1].isdigit(), row[0][mean]), reverse=True)
     header, cells = [*others, f"jobs over {', '.join(repeated)}", *measured], [row for row, _ in rows]
     tested = [answered for _, answered in rows]
-    return [[*line, *more] for line, more in zip([header, *cells], together(tested), strict=True)]
+    columns = together(tested, balanced=measured[0] == _BALANCED[0])
+    return [[*line, *more] for line, more in zip([header, *cells], columns, strict=True)]
 
 
 def _mean(values: Sequence[float], jobs: int) -> str:

@@ -1,9 +1,9 @@
-"""How far shares may be off by chance: coverage over drawn pictures, in groups and not."""
+"""How far shares and areas may be off by chance: coverage over drawn pictures, in groups and not."""
 
 import numpy
 import pytest
 
-from gsa.report import difference_interval, share_interval
+from gsa.report import area_interval, difference_interval, share_interval
 
 GROUPS, TIMES = 20, 400
 
@@ -82,3 +82,79 @@ def test_groups_that_say_as_much_as_pictures_are_never_taken_for_more():
     low, high = share_interval(right, groups)
     alone = share_interval(right, range(80))
     assert low < alone[0] and high > alone[1]
+
+
+def test_of_equal_classes_it_is_that_of_all_pictures_where_they_do_as_well():
+    right, classes = [1, 1, 1, 0] * 20, ["a", "b"] * 40
+    right[1::2] = right[::2]
+    assert share_interval(right, range(80), classes) == pytest.approx(share_interval(right, range(80)))
+
+
+@pytest.mark.parametrize("rare, frequent", [(0.7, 0.95), (0.95, 0.7)])
+@pytest.mark.parametrize("alike", [None, 0.3])
+def test_of_classes_that_count_alike_it_holds_their_mean(rare, frequent, alike):
+    """Planted: as if the pictures of both counted alike, it does not."""
+    random, held, held_alone = numpy.random.default_rng(0), 0, 0
+    classes = ["rare"] * 40 + ["frequent"] * 400
+    groups = [row // 4 for row in range(440)] if alike else range(440)
+    for _ in range(TIMES):
+        shares = numpy.repeat([rare, frequent], [40, 400])
+        if alike:
+            both = (1 - alike) / alike
+            shares = numpy.repeat(random.beta(shares[::4] * both, (1 - shares[::4]) * both), 4)
+        right = random.random(440) < shares
+        low, high = share_interval(right, groups, classes)
+        held += low <= (rare + frequent) / 2 <= high
+        low, high = share_interval(right, groups)
+        held_alone += low <= (rare + frequent) / 2 <= high
+    assert held / TIMES > 0.9 and held_alone / TIMES < 0.2
+
+
+def test_differences_of_classes_that_count_alike_are_about_their_mean():
+    """The second is wrong in half of the rare class: a quarter of the mean, a fortieth of all."""
+    classes, second = ["rare"] * 40 + ["frequent"] * 760, [1, 0] * 20 + [1] * 760
+    low, high = difference_interval([1] * 800, second, range(800), classes)
+    assert 0.1 < low < 0.25 < high < 0.4
+    assert difference_interval([1] * 800, second, range(800))[1] < 0.05
+
+
+def test_a_class_of_one_group_is_as_good_as_not_seen():
+    """Of how alike its pictures are, the groups of the other class say nothing."""
+    classes, groups = ["a"] * 50 + ["b"] * 50, ["p"] * 50 + list(range(50))
+    right = [1, 0] * 50
+    low, high = share_interval(right, groups, classes)
+    assert low < 0.1 and high > 0.9
+    low, high = area_interval(numpy.linspace(0, 1, 100), [True, False] * 50, ["p", *range(99)])
+    assert high - low < 0.3
+    low, high = area_interval(right, [True] * 50 + [False] * 50, groups)
+    assert low < 0.1 and high > 0.9
+
+
+@pytest.mark.parametrize("area", [0.6, 0.9, 0.99])
+@pytest.mark.parametrize("alike", [0, 0.6])
+def test_an_interval_holds_the_area(area, alike):
+    """Of normal scores, with both classes in every group, or neither. Planted: groups taken for pictures."""
+    stats = pytest.importorskip("scipy.stats")
+    random, held, held_alone = numpy.random.default_rng(0), 0, 0
+    positive = numpy.arange(160) < 40
+    groups = numpy.arange(160) // 8 if alike else numpy.arange(160)
+    for _ in range(TIMES):
+        of_group = random.standard_normal(160)[groups] * alike**0.5
+        scores = of_group + random.standard_normal(160) * (1 - alike) ** 0.5
+        scores += positive * 2**0.5 * stats.norm.ppf(area)
+        low, high = area_interval(scores, positive, groups.tolist())
+        held += low <= area <= high
+        low, high = area_interval(scores, positive, range(160))
+        held_alone += low <= area <= high
+    assert held / TIMES > 0.92 and (not alike or area > 0.9 or held_alone / TIMES < 0.8)
+
+
+def test_the_interval_of_an_area_is_newcombes():
+    """Solved by hand: of five pictures and five, all in order; and of scores that are all the same."""
+    low, high = area_interval([3, 3, 3, 4, 4, 1, 1, 2, 2, 2], [1] * 5 + [0] * 5, range(10))
+    spread = low * (1 - low) * (1 + 4 * (1 - low) / (2 - low) + 4 * low / (1 + low)) / 25
+    assert high == 1 and 1 - low == pytest.approx(1.96 * spread**0.5) and 0.5 < low < 0.8
+    low, high = area_interval([1] * 10, [1] * 5 + [0] * 5, range(10))
+    assert low < 0.5 < high and low == pytest.approx(1 - high)
+    assert area_interval([0, 1], [1, 0], range(2))[0] == 0
+    assert area_interval([0, 1, 2], [1, 0, 0], "aaa") == (0, 1)

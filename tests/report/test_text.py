@@ -5,7 +5,8 @@ from gsa.report import share_interval, summary
 REPORT = {
     "model": "net", "group": None, "parameters": 7, "seed": 0, "data": {"name": "cells", "source": "mine"},
     "epochs": 12, "train_seconds": 1, "seconds_per_epoch": 0.1, "peak_memory_mb": 9, "val_accuracy": 0.5,
-    "equivariance_error": {}, "test_groups": None, "confusion": None,
+    "equivariance_error": {}, "test_groups": None, "test_auroc_interval": None, "confusion": None,
+    "test_balanced_accuracy": 0.5, "test_balanced_interval": (0.312, 0.688),
 }  # fmt: skip
 
 
@@ -48,10 +49,16 @@ def test_the_classes_that_are_missed_most_are_named():
 def test_of_unequal_classes_accuracy_is_told_with_what_it_hides():
     """Planted: a network that always answers with the frequent class."""
     unequal = {"classes": ["naevus", "melanoma", "none"], "counts": [[67, 0, 0], [33, 0, 0], [0] * 3]}
-    line = "balanced 50.0 %, the mean of the classes (always naevus: 67.0 % right, 50.0 % balanced)"
-    assert f"\n             {line}\n" in told(67, 100, confusion=unequal)
+    line = "balanced 50.0 %, 95 % interval 31.2 to 68.8 %, the mean of the classes ("
+    assert f"\n             {line}always naevus: 67.0 % right, 50.0 % balanced)\n" in told(67, 100, confusion=unequal)
     alike = {"classes": ["a", "b"], "counts": [[65, 0], [35, 0]]}
     assert "balanced" not in told(65, 100, confusion=alike)
+
+
+def test_the_area_of_two_classes_is_told_with_its_interval():
+    confusion = {"classes": ["a", "b"], "counts": [[5, 0], [0, 5]]}
+    text = told(10, 10, confusion=confusion, test_auroc=1.0, test_auroc_interval=(0.678, 1.0))
+    assert "\n             area under the ROC curve 1.0000, 95 % interval 0.678 to 1.000\n" in text
 
 
 def test_the_chosen_epoch_is_counted_from_one():

@@ -1,13 +1,14 @@
 """What the tests of all folds say together."""
 
 import csv
+import math
 import subprocess
 import sys
 
 import pytest
 
 from gsa.files import prediction_table, write_whole
-from gsa.report import difference_interval, share_interval, write_report
+from gsa.report import area_interval, difference_interval, read_report, share_interval, write_report
 from gsa.runner import train
 from gsa.runner._cross_validated import Answered, together
 from gsa.runner._sweep_table import sweep_table
@@ -71,9 +72,10 @@ def test_pictures_of_which_one_was_tested_more_often_are_refused(tmp_path):
 def test_the_columns_are_the_intervals():
     pictures = [f"p{n}" for n in range(20)]
     groups = {picture: picture[:2] for picture in pictures}  # p1 and p10 … p19 are of one
-    first = Answered({picture: 1.0 for picture in pictures}, groups)
-    other = Answered({picture: float(n % 4 > 0) for n, picture in enumerate(pictures)}, groups)
-    third = Answered({"q": 1.0, "r": 0.0}, {"q": "q", "r": "r"})
+    classes = {picture: "rare" if n in (0, 4) else "frequent" for n, picture in enumerate(pictures)}
+    first = Answered({picture: 1.0 for picture in pictures}, groups, classes)
+    other = Answered({picture: float(n % 4 > 0) for n, picture in enumerate(pictures)}, groups, classes)
+    third = Answered({"q": 1.0, "r": 0.0}, {"q": "q", "r": "r"}, {"q": "a", "r": "b"})
     header, one, none, two, three = together([first, None, other, third])
     assert header == ["accuracy over all folds, 95 % interval", "against the first"] and none == ["", ""]
     of_groups = [groups[picture] for picture in pictures]
@@ -81,6 +83,12 @@ def test_the_columns_are_the_intervals():
     assert two[0] == f"0.7500 of 20, {low:.3f} to {high:.3f}" and one[1] == "" and one[0].startswith("1.0000 of 20, 0.")
     low, high = difference_interval(list(other.right.values()), [1] * 20, of_groups)
     assert two[1] == f"-0.2500, {low:+.3f} to {high:+.3f}" and three == ["0.5000 of 2, 0.095 to 0.905", ""]
+    header, _, two = together([first, other], balanced=True)
+    labels = list(classes.values())
+    low, high = share_interval(list(other.right.values()), of_groups, labels)
+    assert header[0].startswith("balanced accuracy over") and two[0] == f"0.4167 of 20, {low:.3f} to {high:.3f}"
+    low, high = difference_interval(list(other.right.values()), [1] * 20, of_groups, labels)
+    assert two[1] == f"-0.5833, {low:+.3f} to {high:+.3f}"
     assert together([None, None]) == [[], [], []] and together([first])[0] == ["accuracy over all folds, 95 % interval"]
 
 
@@ -97,6 +105,14 @@ def test_a_sweep_over_folds_ends_with_them(tmp_path):
     of = {line[0]: line for line in lines[at + 1 :]}
     assert of["a"][-2] == "1.0000 of 20, 0.839 to 1.000" and of["b"][-2] == "0.5000 of 20, 0.299 to 0.701"
     assert of["b"][-1].startswith("-0.5000, -0.") and of["d"][-2:] == ["–", "–"] and "c" not in of
+
+
+def test_folds_whose_epochs_were_chosen_by_the_mean_of_the_classes_are_judged_by_it(tmp_path):
+    for fold in (1, 2):
+        write_job(tmp_path / str(fold), [f"data.fold={fold}/2"], {f"{fold}{n}": n < 9 for n in range(10)})
+        chosen = {"chosen_by": "val_balanced_accuracy", "val_balanced_accuracy": 0.5}
+        write_report(read_report(tmp_path / str(fold)) | chosen, tmp_path / str(fold))
+    assert "balanced accuracy over all folds, 95 % interval\n" in sweep_table(tmp_path)
 
 
 def test_groups_are_in_the_tables_and_the_interval(small, tmp_path):
@@ -116,6 +132,12 @@ def test_groups_are_in_the_tables_and_the_interval(small, tmp_path):
     units = [row["group"] or row["path"] for row in rows]
     assert report["test_groups"] == len(set(units)) < len(units)
     assert report["test_interval"] == list(share_interval([row["class"] == row["prediction"] for row in rows], units))
+    right = [row["class"] == row["prediction"] for row in rows]
+    assert report["test_balanced_interval"] == list(share_interval(right, units, [row["class"] for row in rows]))
+    odds = [math.log(float(row["dog"]) / float(row["cat"])) for row in rows]
+    area = area_interval(odds, [row["class"] == "dog" for row in rows], units)
+    assert report["test_auroc_interval"] == pytest.approx(area)
+    assert area[0] <= report["test_auroc"] <= area[1]
     assert f"of {len(set(units))} groups" in (tmp_path / "run" / "report.txt").read_text()
 
 
