@@ -9,7 +9,7 @@ from gsa.encodings._constant import ConstantEncoding
 from gsa.encodings._encoding import FORMS, AdditiveEncoding, Encoded, Encoding
 from gsa.encodings._fourier import FourierEncoding
 from gsa.encodings._functional import FunctionalEncoding
-from gsa.encodings._neighbourhood import EvenNeighbourhood, Neighbourhood
+from gsa.encodings._neighbourhood import Neighbourhood, Rectangle
 from gsa.encodings._quadratic import QuadraticEncoding
 from gsa.encodings._rotary import RotaryEncoding
 from gsa.encodings._table import TableEncoding
@@ -23,11 +23,11 @@ __all__ = [
     "ConstantEncoding",
     "Encoded",
     "Encoding",
-    "EvenNeighbourhood",
     "FourierEncoding",
     "FunctionalEncoding",
     "Neighbourhood",
     "QuadraticEncoding",
+    "Rectangle",
     "RotaryEncoding",
     "TableEncoding",
     "encoding",

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gsa._checks import check_choice, is_count
 
-__all__ = ["EvenNeighbourhood", "Neighbourhood"]
+__all__ = ["Neighbourhood", "Rectangle"]
 
 _WINDOWS = ("square", "disk")
 
@@ -71,20 +71,28 @@ class Neighbourhood:
         return x.square() + y[:, None].square() <= (self.size - 1) ** 2
 
 
-class EvenNeighbourhood(Neighbourhood):
-    """An n×n window of even side, whose centre lies between pixels: it is asked for at their corners.
+@dataclass(frozen=True, init=False)
+class Rectangle(Neighbourhood):
+    """A window of any sides, without corners left out. The centre of an even side lies between pixels.
+
+    Args:
+        rows, columns: its sides in pixels.
 
     Raises:
-        ValueError: odd or non-positive size, a window that is no square.
+        ValueError: sides that are no positive numbers.
     """
 
-    def __post_init__(self) -> None:
-        size = self.size
-        if size is None or not (is_count(size) and size > 0 and size % 2 == 0) or self.window != "square":
-            raise ValueError(
-                "an even neighbourhood is a square of an even number of pixels (2, 4, …), "
-                f"but got {size!r} and {self.window!r}"
-            )
+    rows: int = 1
+    columns: int = 1
+
+    def __init__(self, rows: int, columns: int) -> None:
+        if not all(is_count(side) and side > 0 for side in (rows, columns)):
+            raise ValueError(f"a rectangle has positive numbers of rows and columns, but got {rows!r} and {columns!r}")
+        for name, value in (("size", max(rows, columns)), ("window", "square"), ("rows", rows), ("columns", columns)):
+            object.__setattr__(self, name, value)
+
+    def extent(self, height: int, width: int) -> tuple[int, int]:
+        return self.rows, self.columns
 
 
 def _centred_grid(rows: int, columns: int, like: Tensor) -> Tensor:

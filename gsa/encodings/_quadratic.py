@@ -135,11 +135,14 @@ class QuadraticEncoding(Encoding):
         """α = softplus(a), [E]."""
         return F.softplus(self.raw_sharpness)
 
-    def position_scores(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
+    def position_scores(
+        self, neighbourhood: Neighbourhood, height: int, width: int, moved: tuple[float, float] = (0.0, 0.0)
+    ) -> Tensor:
+        """As of any encoding, of heads that look so many pixels further right and up, each in its own frame."""
         refuse_made(self, "offset", "raw_sharpness", "preference")
         precise = torch.promote_types(self.offset.dtype, torch.float32)
         with without_autocast(self.offset.device):
-            wanted = self._wanted().to(precise)
+            wanted = self._wanted(moved).to(precise)
             places, poses = self._places(neighbourhood, height, width), self._poses(self.group.order)
             spatial = F.linear(wanted[:, :3], places.to(precise).flatten(0, 2)).view(-1, *places.shape[:3])
             pose = F.linear(wanted[:, 3:], poses.to(precise).flatten(0, 1)).view(-1, *poses.shape[:2])
@@ -159,10 +162,13 @@ class QuadraticEncoding(Encoding):
             F.pad(poses, (self.key_dim + 3, 0)),
         )
 
-    def _wanted(self) -> Tensor:
+    def _wanted(self, moved: tuple[float, float] = (0.0, 0.0)) -> Tensor:
         """b = (αΔ, α, c), which asks for a place and a pose: [E, 3 + n]."""
-        sharpness = self.sharpness[:, None]
-        return torch.cat((sharpness * self.offset, sharpness, self.preference), dim=1)
+        sharpness, places = self.sharpness[:, None], self.offset.unbind(1)
+        offset = (
+            torch.stack([along + by for along, by in zip(places, moved, strict=True)], 1) if any(moved) else self.offset
+        )
+        return torch.cat((sharpness * offset, sharpness, self.preference), dim=1)
 
     def _places(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         """ρ_x = (2u, −|u|²) at u = h⁻¹(j − i) in pixels: [|H|, U, V, 3]."""

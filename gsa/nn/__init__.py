@@ -16,6 +16,7 @@ from gsa.nn._plain_block import PlainBlock
 from gsa.nn._pointwise import PointwiseLinear
 from gsa.nn._pool import SpatialPool, nearest_sizes
 from gsa.nn._posed_attention import PosedAttention
+from gsa.nn._posed_pool import PosedPool
 from gsa.nn._recording import record_attention
 from gsa.nn._replace_convolutions import replace_convolutions
 
@@ -33,6 +34,7 @@ __all__ = [
     "PlainBlock",
     "PointwiseLinear",
     "PosedAttention",
+    "PosedPool",
     "SelfAttention",
     "SpatialPool",
     "crop_border",

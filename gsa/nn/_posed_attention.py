@@ -7,13 +7,13 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import is_parametrized
 
 from gsa import groups, ops
 from gsa._checks import check_floating, check_pixels, check_positive
-from gsa.encodings import EvenNeighbourhood, Neighbourhood, QuadraticEncoding
+from gsa.encodings import Neighbourhood, QuadraticEncoding, Rectangle
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
+from gsa.nn._filters import filters_of
 
 __all__ = ["PosedAttention"]
 
@@ -30,20 +30,25 @@ class PosedAttention(nn.Module):
     (`gsa.encodings.QuadraticEncoding`) and a map of the channels; with sharp heads on the pixels of a window this is
     the largest of a filter's responses in all poses.
 
+    Where a stride leaves pixels over at one end, as one of 2 does on even sides, windows are so much larger, and heads
+    are moved to where the filter stands: it is counted from one end in one pose, and from the other in another. So maps
+    of any sides turn exactly.
+
     Args:
         group: the point group H, or its name.
         in_channels, out_channels: C and C′.
         neighbourhood: side n of the window in pixels. The centre of an even one lies between pixels: it is asked for
-            at their corners, H + 1 and W + 1 in the place of H and W below, where all of it is in the picture or its
-            zeros.
+            before each and after the last, so that H + 1 and W + 1 take the place of H and W below.
         heads: number of heads; n² when None, one for each pixel of the window.
-        stride: every so many-th pixel is kept; exact where it divides side − 2·crop − 1 (side − 2·crop at corners).
-        crop: pixels left out at every border; n/2 of corners beyond which keys are hidden.
+        stride: every so many-th pixel is kept.
+        crop: pixels left out at every border; with zeros there, so many beyond it are asked as well, if negative.
         bias: whether there is b.
         border: what lies beyond the picture: "hidden" keys that take no part, or "zeros", pixels of zero that do; see
             `AttentionOptions`.
         channel_groups: as many groups of channels keep to themselves, as in a grouped convolution: W_e is zero between
             them.
+        spread: s; s − 1 zeros are put between the pixels first, as in a transposed convolution of stride s, which
+            makes H and W to (H − 1) s + 1 and (W − 1) s + 1.
 
     Shapes:
         [B, C, H, W] → [B, C′, ⌈(H − 2·crop) / stride⌉, ⌈(W − 2·crop) / stride⌉]
@@ -66,10 +71,11 @@ class PosedAttention(nn.Module):
         bias: bool = True,
         border: str = "hidden",
         channel_groups: int = 1,
+        spread: int = 1,
     ) -> None:
         super().__init__()
         check_border(border)
-        check_positive(neighbourhood=neighbourhood)
+        check_positive(neighbourhood=neighbourhood, spread=spread)
         self.neighbourhood = _window(neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
@@ -79,12 +85,9 @@ class PosedAttention(nn.Module):
                 f"channel_groups must divide in_channels={in_channels} and out_channels={out_channels}, "
                 f"but got {channel_groups}"
             )
-        check_pixels(crop=crop)
-        if neighbourhood % 2 == 0 and border == "hidden" and crop < neighbourhood // 2:
-            raise ValueError(
-                f"at corners of pixels all of a {neighbourhood}×{neighbourhood} window must be in the picture, or "
-                f"there be zeros: expected crop={neighbourhood // 2} or more, or border='zeros', but got crop={crop}"
-            )
+        if border == "hidden":
+            check_pixels(crop=crop)
+        self.spread = spread
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
         self.padding = zeros_beyond(border, neighbourhood, crop)
         self.in_channels, self.out_channels, self.channel_groups = in_channels, out_channels, channel_groups
@@ -105,43 +108,40 @@ class PosedAttention(nn.Module):
     def of_convolution(cls, convolution: nn.Module, group: Group | str, border: str = "zeros") -> Self:
         """Heads that start as the entries of a convolution's filters: at their pixels, with their weights.
 
-        With `border="zeros"` what lies beyond the picture is what the convolution is padded with.
+        With `border="zeros"` what lies beyond the picture is what the convolution is padded with. A transposed
+        convolution is one of pixels that zeros were put between.
 
         Raises:
-            ValueError: an unknown border; sides that differ, padding that differs, is more than half of the filter, is
-                not of zeros or, of even sides, is hidden; weights that are made of others (parametrised, pruned),
-                hooks, a class of somebody's own.
+            ValueError: an unknown border; sides that differ, padding that differs, is not of zeros or, if it is hidden,
+                is more than half of the filter; weights that are made of others (parametrised, pruned), hooks, a class
+                of somebody's own.
         """
-        if type(convolution) is not nn.Conv2d or not _is_plain(convolution) or convolution.padding_mode != "zeros":
-            raise ValueError(
-                "attention replaces plain nn.Conv2d padded with zeros, whose weights are parameters of their own and "
-                f"which has no hooks, but got {convolution}"
-            )
-        side, dilation, padding, stride = (
-            _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride")
-        )
-        extent = dilation * (side - 1) + 1
-        crop = extent // 2 - padding
-        for rule, kept in (
-            ("as much padding on all sides", convolution.padding != "same" or extent % 2),
-            (f"at most {extent // 2} pixels of padding", crop >= 0),
-        ):
-            if not kept:
-                raise ValueError(f"attention replaces convolutions with {rule}, but got {convolution}")
-        if extent**2 > _MUCH * side**2:
+        filters = filters_of(convolution, border)
+        assert isinstance(convolution, nn.Conv2d | nn.ConvTranspose2d)
+        window, heads = filters.window, len(filters.cells)
+        if window**2 > _MUCH * heads:
             warnings.warn(
-                f"heads move, so that attention in the place of {convolution} looks at all {extent}×{extent} pixels: "
-                f"{extent**2 // side**2} times the products",
+                f"heads move, so that attention in the place of {convolution} looks at all {window}×{window} pixels: "
+                f"{window**2 // heads} times the products",
                 stacklevel=2,
             )
-        channels = convolution.in_channels, convolution.out_channels
-        has_bias = convolution.bias is not None
-        made = cls(group, *channels, extent, side**2, stride, crop, has_bias, border, convolution.groups)
+        made = cls(
+            group,
+            convolution.in_channels,
+            convolution.out_channels,
+            window,
+            heads,
+            filters.stride,
+            filters.crop,
+            convolution.bias is not None,
+            border,
+            convolution.groups,
+            filters.spread,
+        )
         made.to(convolution.weight.device, convolution.weight.dtype)
-        cells = _window(side).pixels(side, side, like=torch.empty(0, device="cpu"))
-        made.encoding.start_at(dilation * cells.flatten(0, 1))
+        made.encoding.start_at(filters.cells)
         with torch.no_grad():
-            made.weight.copy_(convolution.weight.flatten(2).transpose(1, 2))
+            made.weight.copy_(filters.weight.flatten(2).transpose(1, 2))
             if made.bias is not None and convolution.bias is not None:
                 made.bias.copy_(convolution.bias)
                 made.bias.requires_grad_(convolution.bias.requires_grad)
@@ -155,50 +155,65 @@ class PosedAttention(nn.Module):
                 f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
             )
         check_floating(images, "attention")
-        height, width = (side + 2 * self.padding for side in images.shape[-2:])
-        scores = self.encoding.position_scores(self.neighbourhood, height, width)
-        window = self.neighbourhood.mask(height, width, images.device)
+        images = _spread(images, self.spread)
+        height, width = images.shape[-2:]
+        window, crops, moved = self._window_from_both_ends(height, width)
+        sides = height + 2 * self.padding, width + 2 * self.padding
+        scores = self.encoding.position_scores(window, *sides, moved)
+        if window.extent(*sides) == (1, 1):
+            scores = scores[:, :1]  # all poses see the same
         lifted = ops.attend_by_position(
             images.unsqueeze(2),
             scores,
-            window,
+            window.mask(*sides, images.device),
             None,
             self.weight,
             self.bias,
             padding=self.padding,
-            crop=self.crop,
+            crop=crops,
             stride=self.stride,
             channel_groups=self.channel_groups,
         )
         return lifted.amax(2)
+
+    def _window_from_both_ends(
+        self, height: int, width: int
+    ) -> tuple[Neighbourhood, tuple[int, int], tuple[float, float]]:
+        """The window whose strides end where the picture does, its crops, and how far heads move in it.
+
+        A filter that leaves pixels over at the end of a line stands at the beginning of windows that are so much
+        longer. In other poses it stands at their end.
+        """
+        side = self.neighbourhood.extent(height, width)[0]
+        asked = [length - 2 * self.crop + 1 - side % 2 for length in (height, width)]
+        left = [(count - 1) % self.stride if self.stride > 1 and count > 0 else 0 for count in asked]
+        if not any(left):
+            return self.neighbourhood, (self.crop, self.crop), (0.0, 0.0)
+        rows, columns = (side + pixels for pixels in left)
+        by = max(left) / 2
+        crops = self.crop + rows // 2 - side // 2, self.crop + columns // 2 - side // 2
+        return Rectangle(rows, columns), crops, (-by, by)
 
     def extra_repr(self) -> str:
         side = self.neighbourhood.size
         return (
             f"{self.group.name}, {self.in_channels} → {self.out_channels}, {self.encoding.num_heads} heads, "
             f"{side}×{side}, stride={self.stride}, crop={self.crop}, bias={self.bias is not None}, "
-            f"border={self.border}" + (f", channel_groups={self.channel_groups}" if self.channel_groups > 1 else "")
+            f"border={self.border}"
+            + (f", channel_groups={self.channel_groups}" if self.channel_groups > 1 else "")
+            + (f", spread={self.spread}" if self.spread > 1 else "")
         )
 
 
 def _window(side: int) -> Neighbourhood:
-    return Neighbourhood(side) if side % 2 else EvenNeighbourhood(side)
+    return Neighbourhood(side) if side % 2 else Rectangle(side, side)
 
 
-def _is_plain(convolution: nn.Conv2d) -> bool:
-    """Whether it has no weights that are made of others, and nothing else hangs on it."""
-    made = is_parametrized(convolution) or not isinstance(convolution._parameters.get("weight"), nn.Parameter)
-    hooks = (getattr(convolution, f"_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward"))
-    return not (made or any(hooks))
-
-
-def _single(convolution: nn.Conv2d, name: str) -> int:
-    """A size that is the same in both directions."""
-    value = getattr(convolution, name)
-    if value == "same":
-        value = tuple(d * (k - 1) // 2 for d, k in zip(convolution.dilation, convolution.kernel_size, strict=True))
-    if value == "valid":
-        return 0
-    if value[0] != value[1]:
-        raise ValueError(f"attention replaces convolutions with the same {name} in both directions, but got {value}")
-    return int(value[0])
+def _spread(images: Tensor, apart: int) -> Tensor:
+    """Zeros between the pixels: [B, C, H, W] → [B, C, (H − 1)·apart + 1, (W − 1)·apart + 1]."""
+    if apart == 1:
+        return images
+    height, width = ((length - 1) * apart + 1 for length in images.shape[-2:])
+    spread = images.new_zeros(*images.shape[:2], height, width)
+    spread[..., ::apart, ::apart] = images
+    return spread

@@ -11,6 +11,7 @@ from gsa import groups
 from gsa.groups import Group
 from gsa.nn._border import check_border
 from gsa.nn._posed_attention import PosedAttention
+from gsa.nn._posed_pool import PosedPool
 
 __all__ = ["replace_convolutions"]
 
@@ -28,18 +29,18 @@ def replace_convolutions(
 def replace_convolutions(
     model: nn.Module, group: Group | str, border: str = "zeros", skip: Collection[str] = ()
 ) -> nn.Module:
-    """Replace every convolution that looks at more than one pixel by attention in every pose.
+    """Replace every convolution that looks at more than one pixel, or leaves pixels out, by attention in every pose.
 
-    The rest of an image network (pointwise maps, norms, activations, and pools over sides that they cover evenly)
-    commutes with turns already, except a norm that has a weight for every pixel. So the whole network does, and one
-    that ends with a mean over pixels becomes invariant. Heads start at the filters' pixels, with the filters'
-    weights (`PosedAttention.of_convolution`).
+    Pools with strides are replaced by such as count them from both ends (`PosedPool`). The rest of an image network
+    (pointwise maps, norms, activations, other pools) commutes with turns already, except a norm that has a weight for
+    every pixel. So the whole network does, on maps of any sides, and one that ends with a mean over pixels becomes
+    invariant. Heads start at the filters' pixels, with the filters' weights (`PosedAttention.of_convolution`).
 
     Args:
         model: changed in place.
         group: the point group H, or its name.
         border: what lies beyond maps: "zeros", as for the convolutions, or "hidden" keys, which are slower.
-        skip: names of convolutions to leave as they are, such as those along the channels of one pixel.
+        skip: names of convolutions and pools to leave as they are, such as those along the channels of one pixel.
 
     Returns:
         The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning.
@@ -52,15 +53,18 @@ def replace_convolutions(
     if isinstance(model, nn.Conv2d) and not _is_pointwise(model) and not skip:
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
-    of_convolution: dict[nn.Module, PosedAttention] = {}
+    replacements: dict[nn.Module, nn.Module] = {}
     places = [(name, module) for name, module in model.named_modules(remove_duplicate=False) if _looks_around(module)]
     if not places and not any(isinstance(module, PosedAttention) for module in model.modules()):
         warnings.warn(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
         )
+    places += [
+        (name, module) for name, module in model.named_modules(remove_duplicate=False) if _is_strided_pool(module)
+    ]
     if isinstance(skip, str) or set(skip) - {name for name, _ in places}:
         raise ValueError(
-            f"skip is a list of names of convolutions of more than one pixel, such as "
+            f"skip is a list of names of convolutions of more than one pixel or of pools with strides, such as "
             f"{[name for name, _ in places[:3]]}, but got {skip!r}"
         )
     kept = {module for name, module in places if name in skip}
@@ -74,7 +78,11 @@ def replace_convolutions(
             refused.append(f"{name}: its weights are those of another module as well")
             continue
         try:
-            of_convolution.setdefault(module, PosedAttention.of_convolution(module, group, border))  # a shared one once
+            if module not in replacements:  # a shared one once
+                is_pool = _is_strided_pool(module)
+                replacements[module] = (
+                    PosedPool(module) if is_pool else PosedAttention.of_convolution(module, group, border)
+                )
         except ValueError as error:
             refused.append(f"{name}: {error}")
     if refused:
@@ -84,7 +92,7 @@ def replace_convolutions(
         )
     for name, module in places:
         parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, of_convolution[module])
+        setattr(model.get_submodule(parent), child, replacements[module])
     return model
 
 
@@ -97,7 +105,12 @@ def _looks_around(module: nn.Module) -> bool:
 
 
 def _is_pointwise(convolution: _ConvNd) -> bool:
-    """Whether it looks at one pixel, and does alike in both directions."""
+    """Whether it looks at one pixel, and at all of them alike."""
     sizes = (convolution.stride, convolution.padding)
     alike = all(isinstance(size, str) or len(set(size)) == 1 for size in sizes)
-    return max(convolution.kernel_size) == 1 and alike and not any(convolution.output_padding)
+    leaves_out = isinstance(convolution, nn.Conv2d) and max(convolution.stride) > 1
+    return max(convolution.kernel_size) == 1 and alike and not leaves_out and not any(convolution.output_padding)
+
+
+def _is_strided_pool(module: nn.Module) -> bool:
+    return PosedPool.takes(module) and PosedPool(module).stride > 1

@@ -15,7 +15,7 @@ def convolved(
     maps: Tensor,
     bias: Tensor | None,
     padding: int,
-    crop: int,
+    crops: tuple[int, int],
     stride: int,
     channel_groups: int = 1,
 ) -> Tensor:
@@ -25,16 +25,18 @@ def convolved(
         features: x, [B, C, M, H, W].
         scores: [heads, P, M, U, V], −∞ outside the window.
         maps: W_e = W_o^e W_v^e, [heads, C′, C/channel_groups].
-        bias, padding, crop, stride, channel_groups: as in `gsa.ops.attend_by_position`.
+        bias, padding, stride, channel_groups: as in `gsa.ops.attend_by_position`.
+        crops: of rows, and of columns.
 
     Returns:
         [B, C′, P, H′, W′]
     """
-    features, crop = F.pad(features, (padding,) * 4) if padding else features, crop + padding
+    features = F.pad(features, (padding,) * 4) if padding else features
     poses = scores.shape[1]
     biases = None if bias is None else bias.repeat_interleave(poses, 0)
     rows, columns = (
-        _alike(length, side, crop, stride) for length, side in zip(features.shape[-2:], scores.shape[-2:], strict=True)
+        _alike(length, side, crop + padding, stride)
+        for length, side, crop in zip(features.shape[-2:], scores.shape[-2:], crops, strict=True)
     )
     result = [
         _joined([
@@ -56,24 +58,22 @@ def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, 
     """Pixels of a line in groups that see the same part of a window: what they see of the line, of the window, and the
     stride from one to the next; 1 of a single pixel, for which a stride of 2 in bfloat16 gives wrong numbers in
     oneDNN on processors with AMX (torch 2.15). A length may be a symbol, of which no number is made, at stride 1 and
-    where the border is not seen. Windows of even sides stand between pixels, where all of them is seen."""
-    reach = side // 2
-    if side % 2 == 0:
-        step, end = (stride, length - crop) if stride == 1 or length - 2 * crop >= stride else (1, crop)
-        return [(slice(crop - reach, end + reach), slice(None), step)]
+    where the border is not seen. Windows of even sides stand before pixels, and after the last one, too."""
+    reach, ahead = side // 2, (side + 1) // 2  # what a pixel sees before it; and after, with itself
+    end = length - crop + 1 - side % 2
     first = crop + max(-(-(reach - crop) // stride), 0) * stride  # that sees all of the window before it
-    stop = length - max(reach, crop)  # what stands from here on does not see all that comes after it
-    before = [pixel for pixel in range(crop, reach, stride) if pixel < length - crop]
+    stop = end - max(reach - crop, 0)  # what stands from here on does not see all that comes after it
+    before = [pixel for pixel in range(crop, reach, stride) if pixel < end]
     groups = [
-        (slice(0, min(pixel + reach + 1, length)), slice(reach - pixel, min(length - pixel, reach + 1) + reach), 1)
+        (slice(0, min(pixel + ahead, length)), slice(reach - pixel, min(length - pixel, ahead) + reach), 1)
         for pixel in before
     ]
     if stop > first:
-        step, end = (stride, stop + reach) if stop - first > stride else (1, first + reach + 1)
-        groups.append((slice(first - reach, end), slice(None), step))
-    after: Sequence[int] = range(reach, crop, -1)  # from the end of the line
+        step, last = (stride, stop) if stop - first > stride else (1, first + 1)
+        groups.append((slice(first - reach, last + ahead - 1), slice(None), step))
+    after: Sequence[int] = range(ahead - 1, crop - 1 + side % 2, -1) if crop < reach else ()  # from the end of the line
     if stride > 1 and crop < reach:
-        after = [length - pixel for pixel in range(first, length - crop, stride) if pixel >= stop]
+        after = [length - pixel for pixel in range(first, end, stride) if pixel >= stop]
     groups += [
         (slice(length - place - reach, length), slice(0, place + reach), 1)
         for place in after

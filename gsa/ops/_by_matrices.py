@@ -14,7 +14,7 @@ def multiplied(
     out: Tensor,
     bias: Tensor | None,
     padding: int,
-    crop: int,
+    crops: tuple[int, int],
     stride: int,
 ) -> Tensor:
     """Each head as three products: W_v^e over channels, softmax(score_e) over pixels and poses, W_o^e over channels.
@@ -24,7 +24,8 @@ def multiplied(
         scores: [heads, P, M, U, V], −∞ outside the window.
         value: W_v, [heads, d, C]; None is the identity.
         out: W_o, [C′, heads, d].
-        bias, padding, crop, stride: as in `gsa.ops.attend_by_position`.
+        bias, padding, stride: as in `gsa.ops.attend_by_position`.
+        crops: of rows, and of columns.
 
     Returns:
         [B, C′, P, H′, W′]
@@ -33,7 +34,7 @@ def multiplied(
     heads, poses = scores.shape[:2]
     rows, columns = (
         _seen(length, side, padding, crop, stride, scores.device)
-        for length, side in zip((height, width), scores.shape[-2:], strict=True)
+        for length, side, crop in zip((height, width), scores.shape[-2:], crops, strict=True)
     )
     sides = len(rows), len(columns)
     weights = _weights(scores, rows, columns)  # [heads, P, H′, W′, M, H + 2·padding, W + 2·padding]

@@ -22,7 +22,7 @@ def attend_by_position(
     bias: Tensor | None = None,
     *,
     padding: int = 0,
-    crop: int = 0,
+    crop: int | tuple[int, int] = 0,
     stride: int = 1,
     channel_groups: int = 1,
 ) -> Tensor:
@@ -37,32 +37,33 @@ def attend_by_position(
 
     Args:
         features: x, [B, C, M, H, W]; M key poses.
-        scores: [heads, P, M, U, V]; P output poses. U and V are odd, or both even: such windows are asked for at the
-            corners of pixels, with H + 1 and W + 1 in the place of H and W below, where all of them is in the picture
-            or its padding.
+        scores: [heads, P, M, U, V]; P output poses. A window of even side stands between pixels, and is asked for
+            before each and after the last: H + 1 and W + 1 take the place of H and W below.
         window: bool [U, V], the relative positions that take part, the centre among them.
         value: W_v, [heads, d, C]; None is the identity, with d = C.
         out: W_o, [C′, heads, d]; of channels in groups, [C′, heads, C/channel_groups].
         bias: b, [C′].
         padding: pixels of zeros at every border of the picture, which are keys as well, but are not asked.
-        crop: pixels left out at every border of the result.
+        crop: pixels left out at every border of the result; or of rows, and of columns. If negative, so many of the
+            padding are asked, too.
         stride: every so many-th pixel of what is left is asked.
         channel_groups: as many groups of channels keep to themselves, as in a grouped convolution; with value None.
 
     Returns:
-        [B, C′, P, ⌈(H − 2·crop)/stride⌉, ⌈(W − 2·crop)/stride⌉]
+        [B, C′, P, ⌈(H − 2·crop)/stride⌉, ⌈(W − 2·crop)/stride⌉], each with its own crop
 
     Raises:
-        ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing, or asks windows of
-            even sides that reach beyond.
+        ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
-    _check(features, scores, window, value, out, bias, padding, crop, stride, channel_groups)
+    crops = (crop, crop) if isinstance(crop, int) else crop
+    _check(features, scores, window, value, out, bias, padding, crops, stride, channel_groups)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    if window.shape[0] % 2 and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crop, stride):
-        return multiplied(features, scores, value, out, bias, padding, crop, stride)
+    is_odd = window.shape[0] % 2 and window.shape[1] % 2
+    if is_odd and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crops, stride):
+        return multiplied(features, scores, value, out, bias, padding, crops, stride)
     maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
-    return convolved(features, scores, maps, bias, padding, crop, stride, channel_groups)
+    return convolved(features, scores, maps, bias, padding, crops, stride, channel_groups)
 
 
 def _check(
@@ -73,17 +74,16 @@ def _check(
     out: Tensor,
     bias: Tensor | None,
     padding: int,
-    crop: int,
+    crops: tuple[int, int],
     stride: int,
     channel_groups: int,
 ) -> None:
     heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
     if features.ndim != 5 or features.shape[2] != key_poses:
         raise ValueError(f"features must be [B, C, {key_poses}, H, W] here, but got the shape {list(features.shape)}")
-    if tuple(window.shape) != sides or sides[0] % 2 != sides[1] % 2:
+    if tuple(window.shape) != sides:
         raise ValueError(
-            "scores and window must end in the same sides, both odd or both even, but got "
-            f"{list(sides)} and {list(window.shape)}"
+            f"scores and window must end in the same sides, but got {list(sides)} and {list(window.shape)}"
         )
     if window.dtype != torch.bool:
         raise ValueError(f"window must be of dtype bool, but got {window.dtype}")
@@ -102,27 +102,27 @@ def _check(
     if bias is not None and tuple(bias.shape) != (out.shape[0],):
         raise ValueError(f"bias must be [{out.shape[0]}] here, as out is, but got the shape {list(bias.shape)}")
     height, width = features.shape[-2:]
-    is_even = sides[0] % 2 == 0
-    if crop < 0 or min(height, width) + is_even <= 2 * crop:
-        raise ValueError(f"cropping {crop} pixels from every border leaves nothing of a {height}×{width} map")
+    left = [length + 1 - side % 2 - 2 * crop for length, side, crop in zip((height, width), sides, crops, strict=True)]
+    if min(crops) < -padding or min(left) < 1:
+        of = (
+            f"{crops[0]} pixels from every border" if len({*crops}) == 1 else f"{crops} rows and columns from every end"
+        )
+        raise ValueError(
+            f"cropping {of} leaves nothing of a {height}×{width} map, or asks beyond a padding of {padding}"
+        )
     if padding < 0:
         raise ValueError(f"padding must not be negative, but got {padding}")
-    if is_even and 2 * (crop + padding) < max(sides):
-        raise ValueError(
-            f"windows of even sides, here {list(sides)}, are asked for where all of them is in the picture or its "
-            f"padding: crop + padding must be at least {max(sides) // 2}, but is {crop + padding}"
-        )
     if stride < 1:
         raise ValueError(f"stride must be positive, but got {stride}")
 
 
 def _prefers_matrices(
-    features: Tensor, scores: Tensor, value: Tensor | None, out: Tensor, crop: int, stride: int
+    features: Tensor, scores: Tensor, value: Tensor | None, out: Tensor, crops: tuple[int, int], stride: int
 ) -> bool:
     """Whether few weights and fewer products a picture than the convolution's will do; for batches of any size."""
     channels, key_poses, height, width = features.shape[1:]
     poses, (outputs, heads, inner) = scores.shape[1], out.shape
-    queries = poses * -(-(height - 2 * crop) // stride) * -(-(width - 2 * crop) // stride)
+    queries = poses * -(-(height - 2 * crops[0]) // stride) * -(-(width - 2 * crops[1]) // stride)
     keys = key_poses * height * width
     by_convolution = queries * outputs * channels * key_poses * scores.shape[3] * scores.shape[4]
     by_matrices = heads * inner * (queries * (keys + outputs) + (0 if value is None else keys * channels))

@@ -1,0 +1,82 @@
+"""Pooling in the place of an ordinary pool: an image in, an image out, turning with its input."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["PosedPool"]
+
+_SIZES = ("kernel_size", "stride", "padding")
+
+
+class PosedPool(nn.Module):
+    """An ordinary pool whose strides are counted from both ends.
+
+    Where they leave pixels over at one end, as a 3×3 pool with a stride of 2 does on even sides, windows are so much
+    larger, and reach over all that the pool sees whichever end its strides are counted from: of a maximum, the largest
+    of the pool in all poses. So maps of any sides turn exactly; where no pixels are left over, it is the pool.
+
+    Args:
+        pool: `nn.MaxPool2d` or `nn.AvgPool2d`, alike in both directions; the former without dilation or indices, the
+            latter without a divisor of its own.
+
+    Shapes:
+        [B, C, H, W] → [B, C, H′, W′], those of the pool
+
+    Raises:
+        ValueError: another pool.
+    """
+
+    __call__: Callable[..., Tensor]
+
+    def __init__(self, pool: nn.Module) -> None:
+        super().__init__()
+        if not isinstance(pool, nn.MaxPool2d | nn.AvgPool2d) or not self.takes(pool):
+            raise ValueError(
+                "expected nn.MaxPool2d or nn.AvgPool2d, alike in both directions, without dilation, indices or a "
+                f"divisor of its own, but got {pool}"
+            )
+        self.pool = pool
+        self.kernel, self.stride, self.padding = (max(_of_both(pool, name)) for name in _SIZES)
+
+    @staticmethod
+    def takes(pool: nn.Module) -> bool:
+        """Whether it is a pool that can be replaced."""
+        plain = (("dilation", 1), ("return_indices", False), ("divisor_override", None))
+        return (
+            type(pool) in (nn.MaxPool2d, nn.AvgPool2d)
+            and all(getattr(pool, name, value) in (value, (value, value)) for name, value in plain)
+            and all(len(_of_both(pool, name)) == 1 for name in _SIZES)
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[B, C, H, W] or [C, H, W]."""
+        (rows, above), (columns, before) = (self._from_both_ends(length) for length in images.shape[-2:])
+        if (rows, columns) == (self.kernel, self.kernel):
+            unchanged: Tensor = self.pool(images)
+            return unchanged
+        beyond = (before, before, above, above)
+        if isinstance(self.pool, nn.MaxPool2d):
+            return F.max_pool2d(F.pad(images, beyond, value=-torch.inf), (rows, columns), self.stride)
+        padding = self.padding if self.pool.count_include_pad else 0
+        counted = F.pad(torch.ones_like(images[..., :1, :, :]), (padding,) * 4, value=1.0)
+        counted = F.pad(counted, [pixels - padding for pixels in beyond])
+        means, shares = (F.avg_pool2d(x, (rows, columns), self.stride) for x in (F.pad(images, beyond), counted))
+        return means / shares
+
+    def _from_both_ends(self, length: int) -> tuple[int, int]:
+        """Pixels of a window, and beyond each end, with which strides end where the line does."""
+        room = length + 2 * self.padding - self.kernel
+        strides = -(-room // self.stride) if self.pool.ceil_mode else room // self.stride
+        if self.pool.ceil_mode and strides * self.stride >= length + self.padding:  # such a window would see nothing
+            strides -= 1
+        over = room - strides * self.stride
+        return self.kernel + abs(over), self.padding + max(-over, 0)
+
+
+def _of_both(pool: nn.Module, name: str) -> set[int]:
+    """One number, if it is the same in both directions."""
+    value: int | tuple[int, int] = getattr(pool, name)
+    return {*value} if isinstance(value, tuple) else {value}
