@@ -3,6 +3,7 @@
     python benchmarks/imported_layer.py
     python benchmarks/imported_layer.py --network mobilenet_v2      # most of whose filters have one channel each
     python benchmarks/imported_layer.py --ways pooled --save imported_layer_pooled
+    python benchmarks/imported_layer.py --size 16 --save imported_layer_even    # strides leave pixels over at one end
 
 ResNet-18, or another, on scikit-learn's digits, each turned at random, in frames of 17×17: accuracy and equivariance.
 All get the same training; the weights that are best on validation are tested once.
@@ -29,7 +30,6 @@ from gsa.symmetry import equivariance_error
 from gsa.training import Classifier, warmup_cosine
 
 WAYS = ("plain", "replaced", "pooled")
-SIZE = 17  # → 9 → 5 → 3 → 2: strides of 2 on odd sides lose no symmetry
 
 
 def before(name: str) -> nn.Module:
@@ -56,10 +56,10 @@ def pooled(name: str) -> nn.Module:
     return nn.Sequential(gsa.nn.OrbitPooling(network, "R4"), head)
 
 
-def measure(make: Callable[[], nn.Module], seed: int, epochs: int, rate: float) -> dict[str, float]:
+def measure(make: Callable[[], nn.Module], seed: int, size: int, epochs: int, rate: float) -> dict[str, float]:
     """Train, choose on validation, test once; and the change of the trained logits under quarter turns."""
     lightning.seed_everything(seed, verbose=False)
-    data = DigitsDataModule(batch_size=32, seed=seed, size=SIZE)
+    data = DigitsDataModule(batch_size=32, seed=seed, size=size)
     classifier = Classifier(make(), 10, partial(AdamW, lr=rate, weight_decay=0.01), warmup_cosine)
     with TemporaryDirectory() as folder:
         best = ModelCheckpoint(folder, monitor="val/accuracy", mode="max", save_weights_only=True)
@@ -89,7 +89,7 @@ def main(options: argparse.Namespace) -> None:
         "pooled": (f"torchvision's {options.network}, pooled over four turns", partial(pooled, options.network)),
     }
     for name, make in (ways[way] for way in options.ways):
-        runs = [measure(make, seed, options.epochs, options.rate) for seed in range(options.seeds)]
+        runs = [measure(make, seed, options.size, options.epochs, options.rate) for seed in range(options.seeds)]
         cells = [name, f"{runs[0]['parameters']:,}", *(spread([run[part] for run in runs]) for part in ("val", "test"))]
         cells += [f"{max(run['error'] for run in runs):.1e}", f"{sum(run['seconds'] for run in runs) / len(runs):.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -115,6 +115,7 @@ if __name__ == "__main__":
     parser.add_argument("--rate", type=float, default=0.004)
     parser.add_argument("--network", choices=("resnet18", "mobilenet_v2"), default="resnet18")
     parser.add_argument("--border", choices=("zeros", "hidden"), default="zeros", help="of attention")
+    parser.add_argument("--size", type=int, default=17, help="side of the frames in pixels")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--save", metavar="NAME", help="of the results")
     main(parser.parse_args())
