@@ -186,7 +186,7 @@ class PosedAttention(nn.Module):
         """
         side = self.neighbourhood.extent(height, width)[0]
         asked = [length - 2 * self.crop + 1 - side % 2 for length in (height, width)]
-        left = [(count - 1) % self.stride if self.stride > 1 and count > 0 else 0 for count in asked]
+        left = [int((count - 1) % self.stride) if self.stride > 1 and count > 0 else 0 for count in asked]
         if not any(left):
             return self.neighbourhood, (self.crop, self.crop), (0.0, 0.0)
         rows, columns = (side + pixels for pixels in left)

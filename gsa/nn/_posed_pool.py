@@ -29,11 +29,12 @@ class PosedPool(nn.Module):
         ValueError: another pool.
     """
 
+    KINDS = (nn.MaxPool2d, nn.AvgPool2d)
     __call__: Callable[..., Tensor]
 
     def __init__(self, pool: nn.Module) -> None:
         super().__init__()
-        if not isinstance(pool, nn.MaxPool2d | nn.AvgPool2d) or not self.takes(pool):
+        if not isinstance(pool, self.KINDS) or not self.takes(pool):
             raise ValueError(
                 "expected nn.MaxPool2d or nn.AvgPool2d, alike in both directions, without dilation, indices or a "
                 f"divisor of its own, but got {pool}"
@@ -46,10 +47,15 @@ class PosedPool(nn.Module):
         """Whether it is a pool that can be replaced."""
         plain = (("dilation", 1), ("return_indices", False), ("divisor_override", None))
         return (
-            type(pool) in (nn.MaxPool2d, nn.AvgPool2d)
+            type(pool) in PosedPool.KINDS
             and all(getattr(pool, name, value) in (value, (value, value)) for name, value in plain)
             and all(len(_of_both(pool, name)) == 1 for name in _SIZES)
         )
+
+    @staticmethod
+    def is_needed(pool: nn.Module) -> bool:
+        """Whether it can be replaced, and leaves pixels over."""
+        return PosedPool.takes(pool) and max(_of_both(pool, "stride")) > 1
 
     def forward(self, images: Tensor) -> Tensor:
         """[B, C, H, W] or [C, H, W]."""

@@ -16,11 +16,12 @@ from gsa.nn._posed_pool import PosedPool
 __all__ = ["replace_convolutions"]
 
 _Model = TypeVar("_Model", bound=nn.Module)
+_CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 
 
 @overload
 def replace_convolutions(
-    model: nn.Conv2d, group: Group | str, border: str = ..., skip: Collection[str] = ...
+    model: nn.Conv2d | nn.ConvTranspose2d, group: Group | str, border: str = ..., skip: Collection[str] = ...
 ) -> nn.Module: ...
 @overload
 def replace_convolutions(
@@ -50,21 +51,19 @@ def replace_convolutions(
             is unchanged then.
     """
     check_border(border)
-    if isinstance(model, nn.Conv2d) and not _is_pointwise(model) and not skip:
+    if type(model) in _CONVOLUTIONS and _looks_around(model) and not skip:
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     replacements: dict[nn.Module, nn.Module] = {}
-    places = [(name, module) for name, module in model.named_modules(remove_duplicate=False) if _looks_around(module)]
-    if not places and not any(isinstance(module, PosedAttention) for module in model.modules()):
+    places = _places(model)
+    if not any(isinstance(module, PosedAttention) or _looks_around(module) for module in model.modules()):
         warnings.warn(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
         )
-    places += [
-        (name, module) for name, module in model.named_modules(remove_duplicate=False) if _is_strided_pool(module)
-    ]
+        return model
     if isinstance(skip, str) or set(skip) - {name for name, _ in places}:
         raise ValueError(
-            f"skip is a list of names of convolutions of more than one pixel or of pools with strides, such as "
+            f"skip is a list of names of convolutions of more than one pixel, or of pools with strides, such as "
             f"{[name for name, _ in places[:3]]}, but got {skip!r}"
         )
     kept = {module for name, module in places if name in skip}
@@ -79,10 +78,9 @@ def replace_convolutions(
             continue
         try:
             if module not in replacements:  # a shared one once
-                is_pool = _is_strided_pool(module)
-                replacements[module] = (
-                    PosedPool(module) if is_pool else PosedAttention.of_convolution(module, group, border)
-                )
+                is_pool = isinstance(module, PosedPool.KINDS)
+                posed = PosedPool(module) if is_pool else PosedAttention.of_convolution(module, group, border)
+                replacements[module] = posed
         except ValueError as error:
             refused.append(f"{name}: {error}")
     if refused:
@@ -96,8 +94,16 @@ def replace_convolutions(
     return model
 
 
+def _places(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """Names and modules of what is to be replaced: convolutions, then pools."""
+    named = list(model.named_modules(remove_duplicate=False))
+    replaced = {module.pool for _, module in named if isinstance(module, PosedPool)}
+    pools = [(name, pool) for name, pool in named if PosedPool.is_needed(pool) and pool not in replaced]
+    return [(name, module) for name, module in named if _looks_around(module)] + pools
+
+
 def _looks_around(module: nn.Module) -> bool:
-    """Whether it has filters of more than one pixel, of whatever class it is."""
+    """Whether it has filters of more than one pixel, or leaves pixels out, of whatever class it is."""
     if isinstance(module, _ConvNd):
         return not _is_pointwise(module)
     weight = dict(module.named_parameters(recurse=False)).get("weight")
@@ -110,7 +116,3 @@ def _is_pointwise(convolution: _ConvNd) -> bool:
     alike = all(isinstance(size, str) or len(set(size)) == 1 for size in sizes)
     leaves_out = isinstance(convolution, nn.Conv2d) and max(convolution.stride) > 1
     return max(convolution.kernel_size) == 1 and alike and not leaves_out and not any(convolution.output_padding)
-
-
-def _is_strided_pool(module: nn.Module) -> bool:
-    return PosedPool.takes(module) and PosedPool(module).stride > 1

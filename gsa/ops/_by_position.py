@@ -101,6 +101,8 @@ def _check(
         raise ValueError(f"out must be [C′, {heads}, {inner}] here, but got the shape {list(out.shape)}")
     if bias is not None and tuple(bias.shape) != (out.shape[0],):
         raise ValueError(f"bias must be [{out.shape[0]}] here, as out is, but got the shape {list(bias.shape)}")
+    if padding < 0:
+        raise ValueError(f"padding must not be negative, but got {padding}")
     height, width = features.shape[-2:]
     left = [length + 1 - side % 2 - 2 * crop for length, side, crop in zip((height, width), sides, crops, strict=True)]
     if min(crops) < -padding or min(left) < 1:
@@ -110,8 +112,6 @@ def _check(
         raise ValueError(
             f"cropping {of} leaves nothing of a {height}×{width} map, or asks beyond a padding of {padding}"
         )
-    if padding < 0:
-        raise ValueError(f"padding must not be negative, but got {padding}")
     if stride < 1:
         raise ValueError(f"stride must be positive, but got {stride}")
 

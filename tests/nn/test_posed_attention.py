@@ -67,10 +67,41 @@ def test_sharp_heads_of_even_sides_are_the_convolution_and_turn(options):
     turned = PosedAttention.of_convolution(convolution, "R4M")
     nn.init.normal_(turned.encoding.offset)
     assert_equivariant(turned, x, gsa.group("R4M"))
+    hidden = PosedAttention.of_convolution(convolution, "R4M", "hidden")
+    hidden.load_state_dict(turned.state_dict())
+    assert_equivariant(hidden, x, gsa.group("R4M"))
     if "padding" not in options:
-        hidden = PosedAttention.of_convolution(convolution, "R4M", "hidden")
-        hidden.load_state_dict(turned.state_dict())
         torch.testing.assert_close(hidden(x), turned(x))
+
+
+STRIDED = [
+    {"kernel_size": 3, "padding": 1, "stride": 2},
+    {"kernel_size": 7, "padding": 3, "stride": 2, "bias": False},
+    {"kernel_size": 1, "stride": 2},
+    {"kernel_size": 7, "padding": 2, "stride": 4},
+    {"kernel_size": 4, "padding": 1, "stride": 3, "groups": 2},
+    {"kernel_size": 3, "dilation": 2, "padding": 2, "stride": 2},
+    {"kernel_size": 3, "padding": 2, "stride": 2},
+]
+
+
+@pytest.mark.parametrize("height, width", [(16, 16), (17, 17), (15, 15), (18, 18), (16, 17), (17, 14)])
+@pytest.mark.parametrize("options", STRIDED)
+def test_strides_turn_on_sides_of_any_number_of_pixels(options, height, width):
+    """In the pose of the identity they are those of the convolution."""
+    convolution = nn.Conv2d(4, 8, **options)
+    x = torch.randn(2, 4, height, width)
+    plain = PosedAttention.of_convolution(convolution, "Z2")
+    with torch.no_grad():
+        plain.encoding.raw_sharpness.fill_(100.0)
+    assert plain(x).shape == convolution(x).shape
+    if (height - width) % 2 == 0:
+        torch.testing.assert_close(plain(x), convolution(x))
+    is_within = options.get("padding", 0) <= options["kernel_size"] * options.get("dilation", 1) // 2
+    for border in ("zeros", "hidden") if is_within else ("zeros",):
+        layer = PosedAttention.of_convolution(convolution, "R4M", border)
+        nn.init.normal_(layer.encoding.offset)
+        assert_equivariant(layer, x, gsa.group("R4M"), tolerance=1e-12)
 
 
 def test_the_identity_is_one_of_the_poses():
@@ -87,8 +118,8 @@ def test_the_identity_is_one_of_the_poses():
 def test_a_stride_asks_fewer_pixels_the_same(border):
     one, two = PosedAttention("R4", 2, 3, border=border), PosedAttention("R4", 2, 3, stride=2, border=border)
     two.load_state_dict(one.state_dict())
-    for side in (7, 8, 3, 2, 1):
-        x = torch.randn(2, 2, side, side + 1)
+    for side in (7, 3, 1):
+        x = torch.randn(2, 2, side, side + 2)
         torch.testing.assert_close(two(x), one(x)[..., ::2, ::2])
 
 
@@ -116,3 +147,54 @@ def test_filters_keep_their_precision():
 def test_attention_is_of_the_dtype_of_the_convolution(dtype):
     layer = PosedAttention.of_convolution(nn.Conv2d(3, 4, 3, dtype=dtype), "R4")
     assert {parameter.dtype for parameter in layer.parameters()} == {dtype}
+
+
+@pytest.mark.parametrize("options", [
+    {"kernel_size": 2, "stride": 2},
+    {"kernel_size": 4, "stride": 2, "padding": 1, "groups": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+    {"kernel_size": 3, "stride": 2, "bias": False},
+    {"kernel_size": 3, "stride": 3, "output_padding": 2},
+    {"kernel_size": 4, "stride": 4},
+    {"kernel_size": 1, "stride": 2, "output_padding": 1},
+    {"kernel_size": 3, "padding": 1},
+    {"kernel_size": 3, "stride": 2, "dilation": 2, "padding": 1, "output_padding": 1},
+])  # fmt: skip
+def test_sharp_heads_are_the_transposed_convolution_and_turn(options):
+    convolution = nn.ConvTranspose2d(4, 6, **options)
+    x = torch.randn(2, 4, 5, 7)
+    plain = PosedAttention.of_convolution(convolution, "Z2")
+    with torch.no_grad():
+        plain.encoding.raw_sharpness.fill_(100.0)
+    assert f"spread={plain.spread}" in repr(plain) or plain.spread == 1
+    torch.testing.assert_close(plain(x), convolution(x))
+    turned = PosedAttention.of_convolution(convolution, "R4M")
+    nn.init.normal_(turned.encoding.offset)
+    assert_equivariant(turned, x, gsa.group("R4M"), tolerance=1e-12)
+    with torch.no_grad():
+        by_torch = torch.linalg.norm(convolution(x.rot90(1, (2, 3))) - convolution(x).rot90(1, (2, 3)))
+    assert by_torch > 0.1
+
+
+def test_one_pixel_is_asked_in_one_pose_only(monkeypatch):
+    """All of them answer alike."""
+    layer = PosedAttention.of_convolution(nn.Conv2d(2, 3, 1, stride=2), "R4M")
+    asked, attend = [], gsa.ops.attend_by_position
+    monkeypatch.setattr(
+        gsa.ops, "attend_by_position", lambda x, s, *a, **k: asked.append(s.shape) or attend(x, s, *a, **k)
+    )
+    layer(torch.randn(1, 2, 5, 5)), layer(torch.randn(1, 2, 6, 6)), layer(torch.randn(1, 2, 5, 6))
+    assert asked == [(1, 1, 1, 1, 1), (1, 8, 1, 2, 2), (1, 8, 1, 1, 2)]
+
+
+def test_sides_of_which_one_leaves_pixels_over_learn_alike():
+    """Gradients turn, too, of a picture that is no square."""
+    layer = PosedAttention.of_convolution(nn.Conv2d(2, 3, 3, stride=2, padding=1), "R4")
+    x = torch.randn(2, 2, 7, 10)
+    weight = torch.randn(2, 3, 4, 5)
+    found = [
+        torch.autograd.grad((layer(x.rot90(k, (2, 3))) * weight.rot90(k, (2, 3))).sum(), list(layer.parameters()))
+        for k in (0, 1)
+    ]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)

@@ -208,7 +208,7 @@ def test_a_padded_convolution_is_wrong_at_the_border():
     "change, message",
     [
         ({"features": (2, 3, 2, 5, 5)}, r"features must be \[B, C, 4, H, W\] here"),
-        ({"window": (3, 5)}, "the same sides, both odd or both even"),
+        ({"window": (3, 5)}, r"the same sides, but got \[3, 3\] and \[3, 5\]"),
         ({"value": (2, 4, 2)}, r"value must be \[2, d, 3\] here"),
         ({"out": (5, 2, 3)}, r"out must be \[C′, 2, 4\] here"),
         ({"bias": (4,)}, r"bias must be \[5\] here, as out is, but got the shape \[4\]"),

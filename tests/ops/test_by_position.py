@@ -1,0 +1,70 @@
+"""Attention by position against its formula, pixel by pixel: windows of all sides, at all borders."""
+
+from itertools import product
+
+import pytest
+import torch
+
+import gsa
+from tests.devices import DEVICES
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+
+def by_the_formula(features, scores, window, maps, padding, crops, stride):
+    """Every key of every query, in loops; a window of even side stands before the pixel that it is asked for."""
+    (rows, columns), (high, wide) = window.shape, features.shape[-2:]
+    asked = [
+        range(crop, length - crop + 1 - side % 2, stride)
+        for crop, length, side in zip(crops, (high, wide), (rows, columns), strict=True)
+    ]
+    result = torch.zeros(len(features), maps.shape[1], scores.shape[1], *map(len, asked))
+    for (a, y), (b, x) in product(enumerate(asked[0]), enumerate(asked[1])):
+        keys = []
+        for u, v in product(range(rows), range(columns)):
+            at = y + u - rows // 2, x + v - columns // 2
+            there = all(-padding <= i < length + padding for i, length in zip(at, (high, wide), strict=True))
+            if window[u, v] and there:
+                is_pixel = 0 <= at[0] < high and 0 <= at[1] < wide
+                value = features[..., at[0], at[1]] if is_pixel else torch.zeros_like(features[..., 0, 0])
+                keys.append((scores[..., u, v], value))
+        of_key = torch.stack([score for score, _ in keys], -1)  # [heads, P, M, keys]
+        weights = of_key.flatten(2).softmax(-1).view(of_key.shape)
+        values = torch.stack([value for _, value in keys], -1)  # [B, C, M, keys]
+        result[..., a, b] = torch.einsum("epmk, bcmk, eoc -> bop", weights, values, maps)
+    return result
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("sides", [(2, 2), (4, 4), (3, 2), (2, 5), (1, 4), (6, 3), (3, 5)])
+@pytest.mark.parametrize("padding, crop", [(0, 0), (0, 1), (1, 0), (2, (0, 1)), (1, (1, 0)), (2, -1), (2, (-2, 0))])
+def test_windows_of_all_sides_are_the_formula(sides, padding, crop, device):
+    """Maps of fewer pixels than the window has, too."""
+    crops = (crop, crop) if isinstance(crop, int) else crop
+    window = torch.ones(sides, dtype=torch.bool, device=device)
+    window[0, 0] = max(sides) < 3 or min(sides) < 3
+    for (high, wide), stride in product([(5, 6), (3, 3), (8, 7)], (1, 2, 3)):
+        features = torch.randn(2, 3, 2, high, wide, device=device)
+        scores, maps = torch.randn(3, 4, 2, *sides, device=device), torch.randn(3, 5, 3, device=device)
+        options = {"padding": padding, "crop": crop, "stride": stride}
+        found = gsa.ops.attend_by_position(features, scores, window, None, maps.transpose(0, 1), **options)
+        expected = by_the_formula(features.cpu(), scores.cpu(), window.cpu(), maps.cpu(), padding, crops, stride)
+        torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-12)
+
+
+def test_the_window_must_hold_the_pixels_that_its_middle_lies_between():
+    features, maps = torch.randn(1, 2, 1, 5, 6), torch.randn(4, 3, 2)
+    for sides, middle in (((2, 3), (0, 1)), ((4, 4), (2, 1)), ((3, 2), (1, 1))):
+        window = torch.ones(sides, dtype=torch.bool)
+        window[middle] = False
+        with pytest.raises(ValueError, match="window must hold its middle entry"):
+            gsa.ops.attend_by_position(features, torch.randn(3, 4, 1, *sides), window, None, maps)
+
+
+def test_crops_of_rows_and_of_columns_must_leave_some():
+    features, window = torch.randn(1, 2, 1, 5, 6), torch.ones(3, 3, dtype=torch.bool)
+    scores, maps = torch.randn(3, 4, 1, 3, 3), torch.randn(4, 3, 2)
+    with pytest.raises(ValueError, match=r"cropping \(1, 3\) rows and columns from every end leaves nothing of a 5×6"):
+        gsa.ops.attend_by_position(features, scores, window, None, maps, crop=(1, 3))
+    with pytest.raises(ValueError, match=r"cropping -2 pixels .*, or asks beyond a padding of 1"):
+        gsa.ops.attend_by_position(features, scores, window, None, maps, padding=1, crop=-2)
