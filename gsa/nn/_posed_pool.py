@@ -8,15 +8,17 @@ from torch import Tensor, nn
 
 __all__ = ["PosedPool"]
 
+_KINDS = (nn.MaxPool2d, nn.AvgPool2d)
 _SIZES = ("kernel_size", "stride", "padding")
+_PLAIN = (("dilation", 1), ("return_indices", False), ("divisor_override", None))
 
 
 class PosedPool(nn.Module):
     """An ordinary pool whose strides are counted from both ends.
 
-    Where they leave pixels over at one end, as a 3×3 pool with a stride of 2 does on even sides, windows are so much
-    larger, and reach over all that the pool sees whichever end its strides are counted from: of a maximum, the largest
-    of the pool in all poses. So maps of any sides turn exactly; where no pixels are left over, it is the pool.
+    Where a stride leaves pixels over at one end, as one of 2 does with windows of 3×3 on even sides, windows are so
+    much larger: they reach over all that the pool sees, whichever end its strides are counted from. The largest pixel
+    is that of the pool in all poses. So maps of any sides turn exactly; where no pixels are left over, it is the pool.
 
     Args:
         pool: `nn.MaxPool2d` or `nn.AvgPool2d`, alike in both directions; the former without dilation or indices, the
@@ -29,57 +31,57 @@ class PosedPool(nn.Module):
         ValueError: another pool.
     """
 
-    KINDS = (nn.MaxPool2d, nn.AvgPool2d)
     __call__: Callable[..., Tensor]
 
     def __init__(self, pool: nn.Module) -> None:
         super().__init__()
-        if not isinstance(pool, self.KINDS) or not self.takes(pool):
+        if not isinstance(pool, _KINDS) or not self.takes(pool):
             raise ValueError(
                 "expected nn.MaxPool2d or nn.AvgPool2d, alike in both directions, without dilation, indices or a "
                 f"divisor of its own, but got {pool}"
             )
-        self.pool = pool
         self.kernel, self.stride, self.padding = (max(_of_both(pool, name)) for name in _SIZES)
+        self.ceil_mode, self.is_mean = pool.ceil_mode, isinstance(pool, nn.AvgPool2d)
+        self.counts_padding = isinstance(pool, nn.AvgPool2d) and pool.count_include_pad
 
     @staticmethod
     def takes(pool: nn.Module) -> bool:
         """Whether it is a pool that can be replaced."""
-        plain = (("dilation", 1), ("return_indices", False), ("divisor_override", None))
         return (
-            type(pool) in PosedPool.KINDS
-            and all(getattr(pool, name, value) in (value, (value, value)) for name, value in plain)
+            type(pool) in _KINDS
+            and all(getattr(pool, name, value) in (value, (value, value)) for name, value in _PLAIN)
             and all(len(_of_both(pool, name)) == 1 for name in _SIZES)
         )
 
     @staticmethod
     def is_needed(pool: nn.Module) -> bool:
-        """Whether it can be replaced, and leaves pixels over."""
+        """Whether it can be replaced, and may leave pixels over."""
         return PosedPool.takes(pool) and max(_of_both(pool, "stride")) > 1
 
     def forward(self, images: Tensor) -> Tensor:
-        """[B, C, H, W] or [C, H, W]."""
         (rows, above), (columns, before) = (self._from_both_ends(length) for length in images.shape[-2:])
-        if (rows, columns) == (self.kernel, self.kernel):
-            unchanged: Tensor = self.pool(images)
-            return unchanged
-        beyond = (before, before, above, above)
-        if isinstance(self.pool, nn.MaxPool2d):
-            return F.max_pool2d(F.pad(images, beyond, value=-torch.inf), (rows, columns), self.stride)
-        padding = self.padding if self.pool.count_include_pad else 0
+        beyond, window = (before, before, above, above), (rows, columns)
+        if not self.is_mean:
+            return F.max_pool2d(F.pad(images, beyond, value=-torch.inf), window, self.stride)
+        means = F.avg_pool2d(F.pad(images, beyond), window, self.stride)
+        padding = self.padding if self.counts_padding else 0
         counted = F.pad(torch.ones_like(images[..., :1, :, :]), (padding,) * 4, value=1.0)
         counted = F.pad(counted, [pixels - padding for pixels in beyond])
-        means, shares = (F.avg_pool2d(x, (rows, columns), self.stride) for x in (F.pad(images, beyond), counted))
-        return means / shares
+        return means / F.avg_pool2d(counted, window, self.stride)
 
     def _from_both_ends(self, length: int) -> tuple[int, int]:
         """Pixels of a window, and beyond each end, with which strides end where the line does."""
         room = length + 2 * self.padding - self.kernel
-        strides = -(-room // self.stride) if self.pool.ceil_mode else room // self.stride
-        if self.pool.ceil_mode and strides * self.stride >= length + self.padding:  # such a window would see nothing
+        strides = -(-room // self.stride) if self.ceil_mode else room // self.stride
+        if self.ceil_mode and strides * self.stride >= length + self.padding:  # such a window would see nothing
             strides -= 1
-        over = room - strides * self.stride
+        over = int(room - strides * self.stride)
         return self.kernel + abs(over), self.padding + max(-over, 0)
+
+    def extra_repr(self) -> str:
+        kind = "mean" if self.is_mean else "max"
+        more = ", ceil_mode=True" if self.ceil_mode else ""
+        return f"{kind}, kernel={self.kernel}, stride={self.stride}, padding={self.padding}{more}"
 
 
 def _of_both(pool: nn.Module, name: str) -> set[int]:

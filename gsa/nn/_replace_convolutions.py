@@ -78,7 +78,7 @@ def replace_convolutions(
             continue
         try:
             if module not in replacements:  # a shared one once
-                is_pool = isinstance(module, PosedPool.KINDS)
+                is_pool = PosedPool.takes(module)
                 posed = PosedPool(module) if is_pool else PosedAttention.of_convolution(module, group, border)
                 replacements[module] = posed
         except ValueError as error:
@@ -97,8 +97,7 @@ def replace_convolutions(
 def _places(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Names and modules of what is to be replaced: convolutions, then pools."""
     named = list(model.named_modules(remove_duplicate=False))
-    replaced = {module.pool for _, module in named if isinstance(module, PosedPool)}
-    pools = [(name, pool) for name, pool in named if PosedPool.is_needed(pool) and pool not in replaced]
+    pools = [(name, module) for name, module in named if PosedPool.is_needed(module)]
     return [(name, module) for name, module in named if _looks_around(module)] + pools
 
 

@@ -48,7 +48,7 @@ def test_a_network_of_torchvision_becomes_invariant(make, side):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name, side", [
-    ("resnext50_32x4d", 32),
+    ("resnext50_32x4d", 40),
     ("efficientnet_b0", 33),
     ("mobilenet_v3_large", 48),
     ("densenet121", 40),
@@ -56,7 +56,7 @@ def test_a_network_of_torchvision_becomes_invariant(make, side):
     ("regnet_y_400mf", 33),
     ("convnext_tiny", 75),
     ("timm/resnetv2_50", 33),
-    ("timm/res2net50_14w_8s", 32),
+    ("timm/res2net50_14w_8s", 40),
     ("timm/rexnet_100", 33),
     ("timm/convnextv2_atto", 64),  # of patches: 64 → 16 → 8 → 4 → 2
     ("timm/hrnet_w18_small", 64),
@@ -73,7 +73,7 @@ def test_networks_of_other_libraries_become_invariant(name, side):
             module.momentum = 1.0  # one batch is enough to normalise by
     pictures = torch.rand(4, 3, side, side)
     replace_convolutions(model, "R4").train()(pictures)
-    assert_equivariant(model.eval(), pictures, gsa.group("R4"), tolerance=1e-12)
+    assert_equivariant(model.eval(), pictures, gsa.group("R4"), tolerance=1e-11)
 
 
 def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
