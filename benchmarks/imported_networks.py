@@ -2,13 +2,13 @@
 
     python benchmarks/imported_networks.py
 
-The relative change of what a network returns, at worst over three quarter turns, in float64: of classifiers the logits,
-of networks from pictures to maps the maps, which have to turn with the picture. Weights are random, and none that scales
-a branch is zero. Libraries that are not installed are left out.
+The relative change of what a network returns, at worst over three quarter turns, in float64: of classifiers the
+logits, of networks from pictures to maps the maps, which have to turn with the picture. Weights are random, and none
+that scales a branch is zero. Libraries that are not installed are left out.
 """
 
 import argparse
-import importlib
+import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,18 +22,20 @@ import gsa
 
 SIDES = (64, 75)  # of classifiers; of maps, the first: networks that join maps of several sizes need it to be halved
 CLASSIFIERS = {
-    "torchvision": (
-        "resnet18 resnext50_32x4d wide_resnet50_2 mobilenet_v2 mobilenet_v3_large efficientnet_b0 regnet_y_400mf densenet121 "
-        "convnext_tiny vgg11_bn squeezenet1_1 shufflenet_v2_x1_0"
-    ),
-    "timm": (
-        "resnet26d resnetv2_50 res2net50_14w_8s resnest14d seresnet18 rexnet_100 ghostnet_100 mobilenetv4_conv_small repvgg_a0 "
-        "darknet53 hrnet_w18_small dla34 convnextv2_atto tf_efficientnet_b0 inception_v3"
-    ),
+    "torchvision": """
+        resnet18 resnext50_32x4d wide_resnet50_2 mobilenet_v2 mobilenet_v3_large efficientnet_b0 regnet_y_400mf
+        densenet121 convnext_tiny vgg11_bn squeezenet1_1 shufflenet_v2_x1_0
+    """,
+    "timm": """
+        resnet26d resnetv2_50 res2net50_14w_8s resnest14d seresnet18 rexnet_100 ghostnet_100 mobilenetv4_conv_small
+        repvgg_a0 darknet53 hrnet_w18_small dla34 convnextv2_atto tf_efficientnet_b0 inception_v3
+    """,
 }
 TO_MAPS = {
     "torchvision": "fcn_resnet50 deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large",
-    "segmentation_models_pytorch": "Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus UPerNet Segformer",
+    "segmentation_models_pytorch": """
+        Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus UPerNet Segformer
+    """,
     "monai": "UNet BasicUNet AttentionUnet SegResNet DynUNet FlexibleUNet",
 }
 OF_MONAI = {
@@ -105,7 +107,7 @@ def row(library: str, name: str, to_maps: bool) -> str:
             network = gsa.nn.replace_convolutions(built(library, name, to_maps), "R4")
             cells.append(f"{before:.1e} → **{change(prepared(network, pictures), pictures):.0e}**")
         except ValueError as error:
-            where = str(error).splitlines()[1].partition(": attention")[0] if "\n" in str(error) else str(error)
+            where = str(error).splitlines()[1].partition(": ")[0] if "\n" in str(error) else str(error)
             cells.append(f"{before:.1e}, refused at `{where}`")
     return "| " + " | ".join(cells) + " |"
 

@@ -17,6 +17,7 @@ __all__ = ["replace_convolutions"]
 
 _Model = TypeVar("_Model", bound=nn.Module)
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
+_PADS = (nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d, nn.CircularPad2d)
 
 
 @overload
@@ -41,7 +42,7 @@ def replace_convolutions(
         model: changed in place.
         group: the point group H, or its name.
         border: what lies beyond maps: "zeros", as for the convolutions, or "hidden" keys, which are slower.
-        skip: names of convolutions and pools to leave as they are, such as those along the channels of one pixel.
+        skip: names of modules to leave as they are, such as convolutions along the channels of one pixel.
 
     Returns:
         The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning.
@@ -63,7 +64,7 @@ def replace_convolutions(
         return model
     if isinstance(skip, str) or set(skip) - {name for name, _ in places}:
         raise ValueError(
-            f"skip is a list of names of convolutions of more than one pixel, or of pools with strides, such as "
+            "skip is a list of names of convolutions of more than one pixel, or of pools with strides, such as "
             f"{[name for name, _ in places[:3]]}, but got {skip!r}"
         )
     kept = {module for name, module in places if name in skip}
@@ -78,14 +79,12 @@ def replace_convolutions(
             continue
         try:
             if module not in replacements:  # a shared one once
-                is_pool = PosedPool.takes(module)
-                posed = PosedPool(module) if is_pool else PosedAttention.of_convolution(module, group, border)
-                replacements[module] = posed
+                replacements[module] = _posed(module, group, border)
         except ValueError as error:
             refused.append(f"{name}: {error}")
     if refused:
         raise ValueError(
-            "these convolutions cannot be replaced; skip=… leaves some as they are, and the symmetry is lost where "
+            "these modules cannot be replaced; skip=… leaves some as they are, and the symmetry is lost where "
             "they look at several pixels of a picture:\n" + "\n".join(refused)
         )
     for name, module in places:
@@ -95,10 +94,21 @@ def replace_convolutions(
 
 
 def _places(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    """Names and modules of what is to be replaced: convolutions, then pools."""
+    """Names and modules of what is to be replaced, or refused: convolutions first."""
     named = list(model.named_modules(remove_duplicate=False))
-    pools = [(name, module) for name, module in named if PosedPool.is_needed(module)]
-    return [(name, module) for name, module in named if _looks_around(module)] + pools
+    others = [(name, module) for name, module in named if PosedPool.is_needed(module) or _pads_unevenly(module)]
+    return [(name, module) for name, module in named if _looks_around(module)] + others
+
+
+def _posed(module: nn.Module, group: Group, border: str) -> nn.Module:
+    """What takes its place."""
+    if _pads_unevenly(module):
+        raise ValueError(f"a picture that is padded more at one end does not turn: got {module}")
+    return PosedPool(module) if PosedPool.takes(module) else PosedAttention.of_convolution(module, group, border)
+
+
+def _pads_unevenly(module: nn.Module) -> bool:
+    return isinstance(module, _PADS) and len(set(module.padding)) > 1
 
 
 def _looks_around(module: nn.Module) -> bool:

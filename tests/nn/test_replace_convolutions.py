@@ -122,6 +122,16 @@ def test_windows_between_pixels_are_asked_for_before_each_and_after_the_last():
             Rectangle(*sides)
 
 
+def test_pictures_that_are_padded_more_at_one_end_are_refused():
+    for pad in (nn.ZeroPad2d((0, 1, 0, 1)), nn.ReflectionPad2d((1, 1, 2, 2))):
+        model = nn.Sequential(pad, nn.Conv2d(1, 1, 3, stride=2))
+        with pytest.raises(ValueError, match="cannot be replaced; .*:\n0: a picture that is padded more at one end"):
+            replace_convolutions(model, "R4")
+        assert replace_convolutions(model, "R4", skip=["0"])[0] is pad
+    even = nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(1, 1, 3))
+    assert_equivariant(replace_convolutions(even, "R4"), torch.rand(1, 1, 6, 6), gsa.group("R4"))
+
+
 class UNet(nn.Module):
     """As they are usually built: strides on the way down, a transposed convolution and joined maps on the way up."""
 
