@@ -37,8 +37,11 @@ def dashboard(entity: str, project: str) -> Any:
         return panels.MediaBrowser(title=name, media_keys=[f"pictures/{name}"])
 
     sections = {
-        "learning": [curve(f"{part}/{what}") for what in ("accuracy", "loss") for part in ("val", "train")],
-        "test": [bars("test/accuracy"), bars("test/loss")],
+        "learning": [
+            *(curve(f"{part}/{what}") for what in ("accuracy", "loss") for part in ("val", "train")),
+            curve("val/balanced_accuracy"),
+        ],
+        "test": [bars(f"test/{what}") for what in ("accuracy", "balanced_accuracy", "auroc", "loss")],
         "symmetry": [
             bars("symmetry/before/worst_exact"),
             bars("symmetry/after/worst_exact"),

@@ -81,6 +81,18 @@ def test_columns_have_any_names_and_pictures_are_found_by_theirs(tmp_path):
     assert {**parts["train"], **parts["val"], **parts["test"]} == labels
 
 
+def test_folders_that_are_the_classes_of_a_table_are_not_told_of(tmp_path, recwarn):
+    """Planted above: folders of which a class has several."""
+    write_pictures(tmp_path, parts=("all",), count=20)
+    (tmp_path / "all" / "bird").mkdir()
+    for number in range(10):
+        (tmp_path / "all" / "cat" / f"{number}.jpg").rename(tmp_path / "all" / "bird" / f"{number}.jpg")
+    lines = [f"{path.parent.name}/{path.name},a {path.parent.name}" for path in tmp_path.glob("all/*/*")]
+    table = write_table(tmp_path, ["file,label", *lines])
+    read(ImageFolderDataModule(tmp_path / "all", 8, batch_size=1, labels=table))
+    assert len(lines) == 40 and not recwarn.list
+
+
 def test_pictures_of_a_group_come_into_one_part(tmp_path):
     labels = write_flat(tmp_path, count=20)
     lines = [f"{name},{label},{name[3]}" for name, label in labels.items()]  # cat0, cat1, cat10, …: ten groups

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -28,7 +29,7 @@ _READ = ", ".join(ENDINGS)
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*.
+    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*, as the folders are when first looked at.
 
     Args:
         root: the folder.
@@ -43,7 +44,7 @@ class ClassFolders:
         """Names of the parts; "all" of pictures that nobody has divided."""
         return list(self._places)
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
         """Names of the classes, the same in every part.
 
@@ -88,7 +89,7 @@ class ClassFolders:
         refuse_links(folders, "every class of every part must have a folder of its own")
         return {part: self._in_folder(folder, classes, read, may_lack) for part, folder in places.items()}
 
-    @property
+    @cached_property
     def _places(self) -> dict[str, Path]:
         """Part → the folder of its classes."""
         return {part: self.root / part for part in _PARTS if (self.root / part).is_dir()} or {"all": self.root}

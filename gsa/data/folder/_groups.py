@@ -74,6 +74,8 @@ def warn_of_folders(classes: Sequence[str], labels: Sequence[int], groups: Seque
             f"are these the classes? If so, they must be above the others; if not, {apart}",
             stacklevel=2,
         )
+    elif not are_folders and all(len(found) == 1 for found in folders):
+        return  # they are the classes
     elif len(inside) >= (1 if are_folders else _PARTS):
         held = "the classes hold folders" if are_folders else "the pictures are in folders"
         warnings.warn(f"{held} ({_listed(inside)}): {apart}", stacklevel=2)
