@@ -14,6 +14,7 @@ from gsa.encodings import Neighbourhood, QuadraticEncoding, Rectangle
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
 from gsa.nn._filters import filters_of
+from gsa.nn._strides import left_over
 
 __all__ = ["PosedAttention"]
 
@@ -186,7 +187,7 @@ class PosedAttention(nn.Module):
         """
         side = self.neighbourhood.extent(height, width)[0]
         asked = [length - 2 * self.crop + 1 - side % 2 for length in (height, width)]
-        left = [int((count - 1) % self.stride) if self.stride > 1 and count > 0 else 0 for count in asked]
+        left = [left_over(count - 1, self.stride) if count > 0 else 0 for count in asked]
         if not any(left):
             return self.neighbourhood, (self.crop, self.crop), (0.0, 0.0)
         rows, columns = (side + pixels for pixels in left)

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gsa.nn._strides import left_over
+
 __all__ = ["PosedPool"]
 
 _KINDS = (nn.MaxPool2d, nn.AvgPool2d)
@@ -72,11 +74,11 @@ class PosedPool(nn.Module):
     def _from_both_ends(self, length: int) -> tuple[int, int]:
         """Pixels of a window, and beyond each end, with which strides end where the line does."""
         room = length + 2 * self.padding - self.kernel
-        strides = -(-room // self.stride) if self.ceil_mode else room // self.stride
-        if self.ceil_mode and strides * self.stride >= length + self.padding:  # such a window would see nothing
-            strides -= 1
-        over = int(room - strides * self.stride)
-        return self.kernel + abs(over), self.padding + max(-over, 0)
+        over = left_over(room, self.stride)
+        lacking = self.stride - over  # of one more stride, which a pool takes that rounds up and sees something there
+        if self.ceil_mode and over and room + lacking < length + self.padding:
+            return self.kernel + lacking, self.padding + lacking
+        return self.kernel + over, self.padding
 
     def extra_repr(self) -> str:
         kind = "mean" if self.is_mean else "max"

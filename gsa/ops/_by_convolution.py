@@ -31,17 +31,18 @@ def convolved(
     Returns:
         [B, C′, P, H′, W′]
     """
-    features = F.pad(features, (padding,) * 4) if padding else features
+    pixels = features.flatten(1, 2)  # of four axes: the compiler of torch 2.14 stumbles over padding more of them
+    pixels = F.pad(pixels, (padding,) * 4) if padding else pixels
     poses = scores.shape[1]
     biases = None if bias is None else bias.repeat_interleave(poses, 0)
     rows, columns = (
         _alike(length, side, crop + padding, stride)
-        for length, side, crop in zip(features.shape[-2:], scores.shape[-2:], crops, strict=True)
+        for length, side, crop in zip(pixels.shape[-2:], scores.shape[-2:], crops, strict=True)
     )
     result = [
         _joined([
             F.conv2d(
-                features[..., y, x].flatten(1, 2),
+                pixels[..., y, x],
                 _kernel(scores[..., u, v], maps),
                 biases,
                 (down, right),
