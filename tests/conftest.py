@@ -21,7 +21,8 @@ MISSING = {name for name in OPTIONAL if find_spec(name) is None}
 
 def pytest_addoption(parser):
     if find_spec("xdist") is None:
-        parser.addoption("--numprocesses", help="for pytest-xdist, which is not installed")
+        for option in ("--numprocesses", "--dist"):
+            parser.addoption(option, help="for pytest-xdist, which is not installed")
 
 
 def is_missing(error):

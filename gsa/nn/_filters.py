@@ -8,7 +8,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from gsa.encodings import Rectangle
 
-__all__ = ["Filters", "filters_of"]
+__all__ = ["Filters", "filters_of", "of_transposed"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,9 @@ def filters_of(convolution: nn.Module, border: str) -> Filters:
         _single(convolution, name) for name in ("kernel_size", "dilation", "padding", "stride", "output_padding")
     )
     extent, weight, spread = dilation * (side - 1) + 1, convolution.weight, 1
-    if isinstance(convolution, nn.ConvTranspose2d):  # its filters are turned by half a turn
+    if isinstance(convolution, nn.ConvTranspose2d):
         padding, stride, spread = extent - 1 - padding + more, 1, stride
-        by_group = weight.unflatten(0, (convolution.groups, -1)).transpose(1, 2)
-        weight = by_group.flatten(0, 1).flip(-2, -1)
+        weight = of_transposed(weight, convolution.groups)
     window = extent + more  # larger than the filter, which stands at its end
     if convolution.padding == "same" and extent % 2 == 0:
         raise ValueError(f"attention replaces convolutions with as much padding on all sides, but got {convolution}")
@@ -59,6 +58,12 @@ def filters_of(convolution: nn.Module, border: str) -> Filters:
     cells = Rectangle(side, side).pixels(side, side, like=torch.empty(0, device="cpu")).flatten(0, 1)
     cells = dilation * cells + torch.tensor([more / 2, -more / 2], device="cpu")
     return Filters(weight, cells, window, window // 2 - padding, stride, spread)
+
+
+def of_transposed(weight: Tensor, channel_groups: int) -> Tensor:
+    """The filters of a transposed convolution, by half a turn, [C, C′/groups, k, k] → [C′, C/groups, k, k]."""
+    by_group = weight.unflatten(0, (channel_groups, -1)).transpose(1, 2)
+    return by_group.flatten(0, 1).flip(-2, -1)
 
 
 def _is_plain(convolution: nn.Module) -> bool:

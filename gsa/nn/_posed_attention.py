@@ -1,9 +1,10 @@
 """Attention in the place of an ordinary convolution: an image in, an image out, turning with its input."""
 
+import copy
 import math
 import warnings
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from gsa._checks import check_floating, check_pixels, check_positive
 from gsa.encodings import Neighbourhood, QuadraticEncoding, Rectangle
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
-from gsa.nn._filters import filters_of
+from gsa.nn._filters import filters_of, of_transposed
 from gsa.nn._strides import left_over
 
 __all__ = ["PosedAttention"]
@@ -88,7 +89,7 @@ class PosedAttention(nn.Module):
             )
         if border == "hidden":
             check_pixels(crop=crop)
-        self.spread = spread
+        self.spread, self.replaces_transposed = spread, False
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
         self.padding = zeros_beyond(border, neighbourhood, crop)
         self.in_channels, self.out_channels, self.channel_groups = in_channels, out_channels, channel_groups
@@ -139,6 +140,7 @@ class PosedAttention(nn.Module):
             convolution.groups,
             filters.spread,
         )
+        made.replaces_transposed = isinstance(convolution, nn.ConvTranspose2d)
         made.to(convolution.weight.device, convolution.weight.dtype)
         made.encoding.start_at(filters.cells)
         with torch.no_grad():
@@ -194,6 +196,17 @@ class PosedAttention(nn.Module):
         by = max(left) / 2
         crops = self.crop + rows // 2 - side // 2, self.crop + columns // 2 - side // 2
         return Rectangle(rows, columns), crops, (-by, by)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Weights of the convolution in whose place it is are taken, too, with heads where they start."""
+        weight = state_dict.get(f"{prefix}weight")
+        if isinstance(weight, Tensor) and weight.ndim == 4:
+            filters = of_transposed(weight, self.channel_groups) if self.replaces_transposed else weight
+            state_dict[f"{prefix}weight"] = filters.flatten(2).transpose(1, 2)
+            start = copy.deepcopy(self.encoding)
+            start.reset_parameters()
+            state_dict |= {f"{prefix}encoding.{name}": value for name, value in start.state_dict().items()}
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
         side = self.neighbourhood.size

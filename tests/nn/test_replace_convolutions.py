@@ -1,5 +1,6 @@
 """Convolutions of other people's networks, replaced by attention in every pose."""
 
+import copy
 import warnings
 
 import pytest
@@ -281,3 +282,21 @@ def test_attention_in_the_place_of_convolutions_has_no_empty_parameter_to_train(
     planted.grad = torch.zeros_like(planted)
     with pytest.raises(ZeroDivisionError):
         torch.optim.Adafactor([planted]).step()
+
+
+def test_weights_of_the_network_as_it_was_can_be_loaded_later():
+    """They are those that heads would have started with."""
+    trained = resnet18()
+    replaced, expected = replace_convolutions(resnet18(), "R4"), replace_convolutions(copy.deepcopy(trained), "R4")
+    nn.init.normal_(replaced.conv1.encoding.offset)
+    kept = {name: value.clone() for name, value in trained.state_dict().items()}
+    replaced.load_state_dict(kept)
+    assert all(torch.equal(value, expected.state_dict()[name]) for name, value in replaced.state_dict().items())
+    assert kept.keys() == trained.state_dict().keys()
+    up = nn.ConvTranspose2d(4, 4, 3, groups=2)
+    other = PosedAttention.of_convolution(nn.ConvTranspose2d(4, 4, 3, groups=2), "R4")
+    other.load_state_dict(up.state_dict())
+    assert torch.equal(other.weight, PosedAttention.of_convolution(up, "R4").weight)
+    del kept["conv1.weight"]
+    with pytest.raises(RuntimeError, match='Missing key.*"conv1.weight"'):
+        replaced.load_state_dict(kept)
