@@ -7,7 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AUGMENTATIONS", "FOLDERS", "LIMITS", "PICTURES", "ROTMNIST", "Limit", "check_groups", "check_limits"]
+__all__ = [
+    "AUGMENTATIONS",
+    "FOLDERS",
+    "LIMITS",
+    "PICTURES",
+    "ROTMNIST",
+    "SPLIT",
+    "Limit",
+    "check_groups",
+    "check_limits",
+]
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,8 @@ PICTURES = {
     "augmentation": _AUGMENTED,
     "train_pictures": _or_none(_AT_LEAST_1),
 }
-FOLDERS = {
+SPLIT = {"split_seed": _NOT_NEGATIVE}
+FOLDERS = SPLIT | {
     "size": _AT_LEAST_1,
     "val_share": _PART,
     "test_share": Limit("must be above 0 and at most 1, which tests all", lambda value: 0 < value <= 1),
@@ -122,7 +133,7 @@ FOLDERS = {
     "kept_gb": _NOT_NEGATIVE,
     "fold": _or_none(Limit("must be one of at least two, such as 1/5 … 5/5", _is_fold)),
 }
-ROTMNIST = {"source": _one_of("official", "mnist"), "clutter": _NOT_NEGATIVE}
+ROTMNIST = SPLIT | {"source": _one_of("official", "mnist"), "clutter": _NOT_NEGATIVE}
 _MORE_OF_FOLDERS = {  # of which the data say more themselves
     "root": _FOLDER,
     "labels": Limit("must be a table that is there", os.path.isfile),
@@ -131,10 +142,10 @@ _MORE_OF_FOLDERS = {  # of which the data say more themselves
 }
 
 LIMITS: Mapping[str, Mapping[str, Limit]] = {
-    "gsa.data.CIFAR10DataModule": PICTURES,
-    "gsa.data.DigitsDataModule": PICTURES,
+    "gsa.data.CIFAR10DataModule": PICTURES | SPLIT,
+    "gsa.data.DigitsDataModule": PICTURES | SPLIT,
     "gsa.data.ImageFolderDataModule": PICTURES | FOLDERS | _MORE_OF_FOLDERS,
-    "gsa.data.PCamDataModule": PICTURES,
+    "gsa.data.PCamDataModule": PICTURES | SPLIT,
     "gsa.data.RotMNISTDataModule": PICTURES | ROTMNIST,
     "gsa.training.muon": {**_RATES, "matrix_lr": _NOT_NEGATIVE, "momentum": _SHARE},
     "gsa.training.warmup_cosine": {"warmup": _SHARE},

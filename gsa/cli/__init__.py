@@ -104,6 +104,8 @@ def _end_at_once(*_: object) -> None:
 
 def _path(text: str) -> Path:
     """Of an option such as --to=~/folder, too, of which the shell leaves ~ as it is."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path must not be empty, as that of a variable that is not set")
     return Path(os.path.expanduser(text))
 
 

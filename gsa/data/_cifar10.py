@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import Subset, TensorDataset
 from torchvision.datasets import CIFAR10
 
+from gsa._limits import SPLIT, check_limits
 from gsa.data._download import alone_in, check_digest, fetch
 from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 
@@ -55,6 +56,7 @@ class CIFAR10DataModule(PictureDataModule):
         train_pictures: int | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
+        check_limits(SPLIT, locals())
         self.root, self.download, self.split_seed = Path(root), download, split_seed
 
     def prepare_data(self) -> None:

@@ -8,6 +8,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
 
+from gsa._limits import SPLIT, check_limits
 from gsa.data._pictures import LabelledPictures, PictureDataModule, pictures_in_memory
 from gsa.data._turn import turned
 
@@ -68,6 +69,7 @@ class DigitsDataModule(PictureDataModule):
         train_pictures: int | None = None,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
+        check_limits(SPLIT, locals())
         if size < 8:
             raise ValueError(f"size must be at least the 8 pixels of the digits, but got {size}")
         self.image_size, self.split_seed = size, split_seed

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torchvision.datasets import PCAM
 
+from gsa._limits import SPLIT, check_limits
 from gsa.data._download import alone_in
 from gsa.data._patches import Patches
 from gsa.data._pictures import LabelledPictures, PictureDataModule
@@ -48,6 +49,7 @@ class PCamDataModule(PictureDataModule):
         split_seed: int = 0,
     ) -> None:
         super().__init__(batch_size, seed, augmentation, num_workers, eval_batch_size, train_pictures)
+        check_limits(SPLIT, locals())
         self.root, self.download, self.split_seed = Path(root), download, split_seed
 
     def prepare_data(self) -> None:

@@ -17,6 +17,8 @@ from gsa.groups._action import GridSteps, move, steps_on_grid
 
 __all__ = ["Element", "Group"]
 
+_MOST = 4096  # rotations
+
 
 class Group:
     """n rotations, with or without the left–right mirror M = diag(−1, 1).
@@ -37,7 +39,7 @@ class Group:
         inverse: int64 [|H|], `inverse[g]` is the index of g⁻¹.
 
     Raises:
-        ValueError: a number of rotations that is not positive.
+        ValueError: a number of rotations that is not positive, or too large.
     """
 
     name: str
@@ -50,12 +52,16 @@ class Group:
 
     def __init__(self, rotations: int, mirrored: bool) -> None:
         check_positive(rotations=rotations)
+        if rotations > _MOST:
+            raise ValueError(
+                f"a group has at most {_MOST} rotations, all of whose products are in a table, but got {rotations}"
+            )
         self.name = ("Z2" if rotations == 1 else f"R{rotations}") + ("M" if mirrored else "")
         self.rotations = rotations
         self.mirrored = mirrored
         self.order = rotations * (2 if mirrored else 1)
         self.matrices = torch.stack([_matrix(rotations, *self._split(g)) for g in range(self.order)])
-        self.product = torch.tensor([[self._multiply(g, h) for h in range(self.order)] for g in range(self.order)])
+        self.product = self._products()
         self.inverse = torch.tensor([self._invert(g) for g in range(self.order)])
 
     def _split(self, element: int) -> tuple[int, int]:
@@ -63,11 +69,12 @@ class Group:
         mirror, turn = divmod(element, self.rotations)
         return turn, mirror
 
-    def _multiply(self, g: int, h: int) -> int:
-        """R(a) Mˢ · R(b) Mᵗ = R(a + (−1)ˢ b) Mˢ⁺ᵗ, because M R(b) = R(−b) M."""
-        (turn_g, mirror_g), (turn_h, mirror_h) = self._split(g), self._split(h)
-        turn = (turn_g + (-turn_h if mirror_g else turn_h)) % self.rotations
-        return (mirror_g ^ mirror_h) * self.rotations + turn
+    def _products(self) -> Tensor:
+        """R(a) Mˢ · R(b) Mᵗ = R(a + (−1)ˢ b) Mˢ⁺ᵗ, because M R(b) = R(−b) M: [|H|, |H|]."""
+        elements = torch.arange(self.order)
+        turn, mirror = elements % self.rotations, elements // self.rotations
+        turns = (turn[:, None] + (1 - 2 * mirror[:, None]) * turn) % self.rotations
+        return (mirror[:, None] ^ mirror) * self.rotations + turns
 
     def _invert(self, g: int) -> int:
         turn, mirror = self._split(g)

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from gsa._checks import check_positive
+from gsa._checks import check_positive, check_probability
 from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.nn import GroupConvolution, LiftingConvolution, SpatialPool
@@ -45,6 +45,7 @@ class AllConvolutional(Network):
     ) -> None:
         super().__init__(group, in_channels, num_classes)
         check_positive(channels=channels)
+        check_probability(input_dropout=input_dropout, dropout=dropout)
         self.num_features = 2 * channels
         widths = self.stage_channels = (channels,) * 3 + (2 * channels,) * 5
         self.layers = nn.Sequential(nn.Dropout(input_dropout))

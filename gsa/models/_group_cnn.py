@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from gsa._checks import check_positive
+from gsa._checks import check_positive, check_probability
 from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.nn import AttentiveConvolution, GroupConvolution, LiftingConvolution, SpatialPool
@@ -56,6 +56,7 @@ class GroupCNN(Network):
             raise ValueError(f"attention must be 'none' or 'full', but got {attention!r}")
         if attention == "full" and bias:
             raise ValueError("attentive convolutions have no bias: set bias=False")
+        check_probability(dropout=dropout)
         self.num_features, self.stage_channels, self.bias = channels, (channels,) * 6, bias
         self.attention, self.attention_reduction = attention, attention_reduction
         self.layers = nn.Sequential()

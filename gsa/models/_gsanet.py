@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from gsa._checks import check_choice, check_kind
+from gsa._checks import check_choice, check_kind, check_probability
 from gsa.groups import Group
 from gsa.models._network import Network
 from gsa.models._published import PublishedBlock, PublishedGroupTerm, as_published, warn_of_group_term
@@ -34,6 +34,9 @@ class Dropouts:
     input_dropout: float = 0.0
     dropout: float = 0.0
     pool_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_probability(**vars(self))
 
 
 _PLAN, _ATTENTION, _STEM, _DROPOUTS = StagePlan(), AttentionOptions(head_dim=None), StemOptions(), Dropouts()

@@ -5,7 +5,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from gsa._checks import check_positive
+from gsa._checks import check_positive, check_probability
 from gsa._extras import brought_by
 from gsa.models._network import Network
 
@@ -54,6 +54,7 @@ class VisionTransformer(Network):
             image_size=image_size, patch_size=patch_size, layers=layers, num_heads=num_heads, channels=channels,
             mlp_channels=mlp_channels,
         )  # fmt: skip
+        check_probability(dropout=dropout)
         if image_size % patch_size:
             raise ValueError(f"image_size must be divisible by patch_size, but got {image_size} and {patch_size}")
         if channels % num_heads:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from gsa._checks import check_kind, check_pixels
+from gsa._checks import check_kind, check_pixels, check_probability
 from gsa.groups import Group
 from gsa.nn._border import crop_border
 from gsa.nn._group_attention import GroupSelfAttention
@@ -58,6 +58,7 @@ class AttentionBlock(nn.Module):
         super().__init__()
         check_kind(AttentionOptions, options=options)
         check_pixels(crop=crop)
+        check_probability(dropout=dropout)
         self.crop = crop
         self.attention = nn.Sequential(
             make_norm(norm, in_channels),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from gsa._checks import check_kind
+from gsa._checks import check_kind, check_probability
 from gsa.groups import Group
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._norm import norm as make_norm
@@ -53,6 +53,7 @@ class PlainBlock(nn.Module):
     ) -> None:
         super().__init__()
         check_kind(AttentionOptions, options=options)
+        check_probability(dropout=dropout)
         self.attention = attention_layer(group, in_channels, out_channels, form=form, crop=crop, **vars(options))
         self.norm = make_norm(norm, out_channels)
         self.activation = nn.SiLU()

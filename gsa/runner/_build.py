@@ -2,6 +2,7 @@
 
 import logging
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ from gsa.training.adapter import (
     forget_requeueing,
     fuses,
     leave_out_idle_hooks,
+    resume_between_epochs,
     synchronise_batch_norm_on_gpus_only,
 )
 
@@ -111,6 +113,8 @@ def build(config: DictConfig) -> Run:
             _try(run)
         except (ValueError, TypeError, FileNotFoundError, ModuleNotFoundError, MisconfigurationException) as error:
             raise ConfigError(_in_our_words(error)) from error
+        except Exception as error:  # of torch's, Lightning's, or a class of the user's
+            raise ConfigError(f"{type(error).__name__}: {one_line(error)}") from error
     return run
 
 
@@ -192,6 +196,9 @@ def _make_all(config: DictConfig) -> Run:
     )
     leave_out_idle_hooks(trainer)
     forget_requeueing(trainer)
+    resume_between_epochs(trainer)
+    if trainer.precision == "64-true":  # before a checkpoint is read, which float32 would round
+        classifier.double()
     synchronise_batch_norm_on_gpus_only(trainer)
     profiler = trainer.profiler
     if not isinstance(profiler, PassThroughProfiler) and profiler.dirpath is profiler.filename is None:
@@ -219,10 +226,14 @@ def _try(run: Run) -> None:
             "optimizer.fused=true does not go with trainer.gradient_clip_val, nor with float16, under "
             f"trainer.precision={run.trainer.precision}: leave one of them out"
         )
-    schedule(run.classifier.make_scheduler, optimizer, 100)
+    scheduler = schedule(run.classifier.make_scheduler, optimizer, 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the optimizer has made no step
+        scheduler.step()
     side = run.data.image_size
     with torch.no_grad(), isolate_rng():
-        logits = run.network.eval()(torch.zeros(1, run.data.in_channels, side, side))
+        empty = torch.zeros(1, run.data.in_channels, side, side, dtype=next(run.network.parameters()).dtype)
+        logits = run.network.eval()(empty)
     run.network.train()
     expected = [1, run.data.num_classes]
     if not isinstance(logits, torch.Tensor) or list(logits.shape) != expected or not logits.is_floating_point():

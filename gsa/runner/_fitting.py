@@ -115,9 +115,9 @@ def refuse_other_training(checkpoint: dict[str, Any], config: DictConfig) -> Non
             f"but got {config.trainer.max_epochs}; train=false tests it"
         )
     done, most = checkpoint.get("global_step", 0), config.trainer.get("max_steps", -1)
-    if 0 <= most <= done:
+    if 0 <= most < done:
         raise ValueError(
-            f"trainer.max_steps must be more than the {done} steps that the checkpoint {config.ckpt_path} has taken, "
+            f"trainer.max_steps must be at least the {done} steps that the checkpoint {config.ckpt_path} has taken, "
             f"but got {most}; train=false tests it"
         )
     length = before.get("trainer.max_epochs")

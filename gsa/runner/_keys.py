@@ -1,6 +1,7 @@
 """Every key and value of a configuration is looked at before anything begins."""
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ _MONITORED = (*_CHOOSING, "val/loss", "val/auroc", "train/accuracy", "train/loss
 _FINDERS = {"BatchSizeFinder": "data.batch_size", "LearningRateFinder": "optimizer.lr"}
 GRAPH_MODES = ("reduce-overhead", "max-autotune", GRAPH)  # CUDA graphs are recorded in them
 _COMPILE_MODES = (False, True, *GRAPH_MODES)
+_LEAST_MIXUP = 1e-6  # smaller ones are zero to torch
 
 
 def refuse_bad_keys(config: DictConfig) -> None:
@@ -76,8 +78,8 @@ def _check_top(plain: dict[str, Any]) -> None:
     smoothing, mixup = plain.get("label_smoothing", 0.0), plain.get("mixup", 0.0)  # which older configurations lack
     if not 0 <= smoothing < 1:
         raise ConfigError(f"label_smoothing must be a share in [0, 1), but got {smoothing}")
-    if mixup < 0:
-        raise ConfigError(f"mixup must be the α of a Beta distribution, or 0, but got {mixup}")
+    if mixup and mixup < _LEAST_MIXUP:
+        raise ConfigError(f"mixup must be the α of a Beta distribution, at least {_LEAST_MIXUP}, or 0, but got {mixup}")
     weights, tags = plain.get("class_weights"), plain.get("tags", [])
     if not (weights in (None, "balanced") or isinstance(weights, list)):
         raise ConfigError(f"class_weights must be balanced, a list of numbers, or null, but got {weights!r}")
@@ -138,6 +140,8 @@ def _check_trainer(plain: dict[str, Any]) -> None:
         limit = numbers.get(f"limit_{part}_batches", 1)
         if limit <= 0 and (part == "val" or plain[part]):  # tested weights are validated, too
             raise ConfigError(f"trainer.limit_{part}_batches must be positive, or null, but got {limit}")
+    if (longest := trainer.get("max_time")) is not None and not re.search("[1-9]", str(longest)):
+        raise ConfigError(f"trainer.max_time must be some time, such as 00:12:00:00, or null, but got {longest!r}")
     if numbers.get("max_steps") == 0:
         raise ConfigError("trainer.max_steps must be positive, or -1 for no limit, but got 0")
     if trainer.get("check_val_every_n_epoch", 1) != 1:
@@ -155,8 +159,13 @@ def _check_place(name: str, node: Any, folder: str) -> None:
         if node.get(key, expected) != expected:
             raise ConfigError(
                 f"callbacks.{name}.{key} must be {expected}, where it is looked for, but got {node[key]!r}: for "
-                "other files add +callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint"
+                "other files add +callbacks.mine._target_=lightning.pytorch.callbacks.ModelCheckpoint "
+                "+callbacks.mine.every_n_epochs=10"
             )
+    if name == "best" and node.get("save_top_k", 1) != 1:
+        raise ConfigError(f"callbacks.best.save_top_k must be 1, which is tested, but got {node['save_top_k']}")
+    if name == "last" and node.get("save_weights_only"):
+        raise ConfigError("callbacks.last.save_weights_only must be false, or the run could not go on from there")
 
 
 def _check_callback(where: str, node: Any) -> None:
@@ -190,7 +199,7 @@ def _check_monitor(where: str, node: Any) -> None:
 def _check_compilation(plain: dict[str, Any]) -> None:
     """A mode that there is not, or one that cannot do what else is asked for."""
     mode, together = plain["compile"], plain["trainer"].get("accumulate_grad_batches")
-    if mode not in _COMPILE_MODES:
+    if not any(mode is legal or (isinstance(mode, str) and mode == legal) for legal in _COMPILE_MODES):
         raise ConfigError(f"compile must be one of {_COMPILE_MODES}, but got {mode!r}")
     if mode in GRAPH_MODES and together not in (1, None):
         raise ConfigError(

@@ -34,6 +34,7 @@ __all__ = [
     "looks_for_anomalies",
     "meeting_of",
     "result_of",
+    "resume_between_epochs",
     "scales_gradients",
     "started_from_outside",
     "stay_stopped",
@@ -120,6 +121,15 @@ def forget_requeueing(trainer: lightning.Trainer) -> None:
     connector: Any = trainer._checkpoint_connector
     kind = type(connector)
     connector.__class__ = type(kind.__name__, (kind,), {"_hpc_resume_path": None})
+
+
+def resume_between_epochs(trainer: lightning.Trainer) -> None:
+    """Have a run with `max_steps` that is resumed from the end of an epoch begin the next one.
+
+    Lightning takes any run with a number of steps for one without epochs, and enters the finished one again.
+    """
+    loop: Any = trainer.fit_loop
+    loop._iteration_based_training = lambda: False
 
 
 def fuses(trainer: lightning.Trainer) -> bool:
