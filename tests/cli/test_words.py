@@ -19,3 +19,10 @@ def test_too_little_memory_is_told_in_a_line(monkeypatch, capsys):
 def test_a_refusal_moves_no_cursor(tmp_path, capsys):
     assert cli.main(["check", f"{tmp_path}/\x1b]0;owned\x07"]) == 2
     assert "\\x1b]0;owned\\x07" in (said := capsys.readouterr().err) and said.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("words", [["predict", ""], ["export", "digits_gsa", "--to", ""]])
+def test_a_path_that_is_empty_is_refused(words, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert "a path must not be empty" in capsys.readouterr().err

@@ -150,5 +150,9 @@ def test_matrices_that_are_no_turn_or_mirror_are_refused():
     for matrix in ([[1, 1], [0, 1]], [[2, 0], [0, 2]], [[0.5, 0], [0, 2]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]):
         with pytest.raises(ValueError, match=r"moved by orthogonal matrices \[2, 2\], but got"):
             gsa.groups.act_on_plane(torch.rand(1, 1, 4, 4), torch.tensor(matrix, dtype=torch.float64))
+    with pytest.raises(
+        ValueError, match="at most 4096 rotations, all of whose products are in a table, but got 100000"
+    ):
+        gsa.group("R100000")
     with pytest.raises(ValueError, match="rotations must be a positive integer, but got 0"):
         Group(0, False)

@@ -221,6 +221,25 @@ BAD = [
         marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"),
     ),
     ("+trainer.val_check_interval=0.5", "val_check_interval must be left out"),
+    ("compile=1", "compile must be one of .False, True"),
+    ("mixup=1e-300", "mixup must be the α of a Beta distribution, at least 1e-06, or 0, but got 1e-300"),
+    ("+trainer.max_time=00:00:00:00", "trainer.max_time must be some time"),
+    ("+callbacks.best.save_top_k=3", "callbacks.best.save_top_k must be 1, .* but got 3"),
+    ("+callbacks.best.save_top_k=0", "callbacks.best.save_top_k must be 1, .* but got 0"),
+    ("+callbacks.last.save_weights_only=true", "callbacks.last.save_weights_only must be false"),
+    ("callbacks.best.filename=other", "callbacks.best.filename must be best, .*callbacks.mine.every_n_epochs=10"),
+    ("data.split_seed=-1", "data.split_seed must not be negative, but got -1"),
+    ("model.dropout=1", r"dropout must be a probability in \[0, 1\), but got 1"),
+    ("model.dropout=null", "dropout must be a probability .* but got None"),
+    (["optimizer=adam", "+optimizer.betas=[0.9]"], "IndexError: .*out of range"),
+    (
+        ["scheduler=constant", "scheduler._target_=torch.optim.lr_scheduler.StepLR", "+scheduler.step_size=0"],
+        "ZeroDivisionError",
+    ),
+    (
+        ["ema=0.99", "+callbacks.mine._target_=lightning.pytorch.callbacks.EMAWeightAveraging"],
+        "RuntimeError: Found more than one stateful callback of type `EMAWeightAveraging`",
+    ),
     ([*TWO, "+trainer.strategy=ddp_spawn"], "must be gsa.training.ddp"),
     ([*TWO, "+trainer.strategy=fsdp"], "trainer.strategy|fsdp|FSDP"),
     ([*TWO, "+trainer.num_nodes=2"], "needs srun, submitit or torchrun"),
@@ -239,6 +258,7 @@ def test_a_bad_override_is_refused_by_name(configure, override, message):
     ["+trainer.max_time=00:00:01:00", "trainer.limit_train_batches=3", "model.neighbourhood=null", "seed=null",
      "ema=0.99", "seed=0", "trainer.enable_progress_bar=false", "model.head_dim=6", "compile=reduce-overhead",
      "+callbacks.stop={_target_: lightning.pytorch.callbacks.EarlyStopping, monitor: val/loss}",
+     "+callbacks.mine={_target_: lightning.pytorch.callbacks.ModelCheckpoint, every_n_epochs: 10}",
      "+callbacks.timer={_target_: lightning.pytorch.callbacks.Timer, duration: '00:01:00:00'}"],
 )  # fmt: skip
 def test_a_good_override_is_not(configure, override):

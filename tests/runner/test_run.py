@@ -96,7 +96,14 @@ def test_a_run_that_goes_on_and_keeps_no_best_epoch_ends_with_its_last_weights(m
 
 
 @pytest.mark.parametrize(
-    "extra", [(), ("ema=0.9",), ("data.num_workers=2", "mixup=0.3", "data.augmentation=[randaugment]")]
+    "extra",
+    [
+        (),
+        ("ema=0.9",),
+        ("+trainer.max_steps=1000",),
+        ("trainer.precision=64-true",),
+        ("data.num_workers=2", "mixup=0.3", "data.augmentation=[randaugment]"),
+    ],
 )
 def test_a_resumed_run_ends_as_if_it_had_not_been_stopped(small, extra):
     options = (*DROPOUT, *extra, "trainer.max_epochs=3")
