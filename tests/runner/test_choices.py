@@ -95,7 +95,7 @@ def test_a_list_stands_for_a_tuple(small):
     ("class_weights=[1,2]", r"weights must be 10 positive numbers, one of each class, but got \[1, 2\]"),
     ("class_weights=[1,1,1,1,1,1,1,1,1,a]", "weights must be 10 positive numbers"),
     ("class_weights=rare", "class_weights must be balanced, a list of numbers, or null, but got 'rare'"),
-    ("mixup=-1", "mixup must be the α of a Beta distribution, or 0, but got -1"),
+    ("mixup=-1", "mixup must be the α of a Beta distribution, at least 1e-06, or 0, but got -1"),
     ("callbacks.best.monitor=val/loss", r"monitor must be one of \['val/accuracy', 'val/balanced_accuracy'\]"),
     ("callbacks.best.mode=min", "callbacks.best.mode must be max"),
     ("+callbacks.best2={_target_:lightning.pytorch.callbacks.EarlyStopping,monitor:val/los}", "nearest is 'val/loss'"),
