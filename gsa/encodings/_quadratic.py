@@ -136,16 +136,26 @@ class QuadraticEncoding(Encoding):
         return F.softplus(self.raw_sharpness)
 
     def position_scores(
-        self, neighbourhood: Neighbourhood, height: int, width: int, moved: tuple[float, float] = (0.0, 0.0)
+        self, neighbourhood: Neighbourhood, height: int, width: int, longer: tuple[int, int] = (0, 0)
     ) -> Tensor:
-        """As of any encoding, of heads that look so many pixels further right and up, each in its own frame."""
+        """As of any encoding; of windows so many rows and columns longer than the one where heads start.
+
+        That stands at their beginning (left and above) in the pose of the identity, and in others at the end that this
+        is turned to: heads are moved by s_h = (columns/2, rows/2) ⊙ h(−1, 1).
+        """
         refuse_made(self, "offset", "raw_sharpness", "preference")
         precise = torch.promote_types(self.offset.dtype, torch.float32)
         with without_autocast(self.offset.device):
-            wanted = self._wanted(moved).to(precise)
+            wanted = self._wanted().to(precise)
             places, poses = self._places(neighbourhood, height, width), self._poses(self.group.order)
             spatial = F.linear(wanted[:, :3], places.to(precise).flatten(0, 2)).view(-1, *places.shape[:3])
             pose = F.linear(wanted[:, 3:], poses.to(precise).flatten(0, 1)).view(-1, *poses.shape[:2])
+            if any(longer):  # −α|u − s|², of which 2α u·s depends on both
+                inverse = self.inverse_matrices.to(wanted)
+                corner = inverse[:, 1] - inverse[:, 0]  # h(−1, 1)
+                moved = torch.stack((corner[:, 0] * (longer[1] / 2), corner[:, 1] * (longer[0] / 2)), dim=1)
+                along = torch.einsum("hi, uvi -> huv", moved, neighbourhood.pixels(height, width, like=wanted))
+                spatial = spatial + 2 * wanted[:, 2, None, None, None] * along
         return spatial[:, :, None] + pose[..., None, None]
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, neighbourhood: Neighbourhood) -> Encoded:
@@ -162,13 +172,10 @@ class QuadraticEncoding(Encoding):
             F.pad(poses, (self.key_dim + 3, 0)),
         )
 
-    def _wanted(self, moved: tuple[float, float] = (0.0, 0.0)) -> Tensor:
+    def _wanted(self) -> Tensor:
         """b = (αΔ, α, c), which asks for a place and a pose: [E, 3 + n]."""
-        sharpness, places = self.sharpness[:, None], self.offset.unbind(1)
-        offset = (
-            torch.stack([along + by for along, by in zip(places, moved, strict=True)], 1) if any(moved) else self.offset
-        )
-        return torch.cat((sharpness * offset, sharpness, self.preference), dim=1)
+        sharpness = self.sharpness[:, None]
+        return torch.cat((sharpness * self.offset, sharpness, self.preference), dim=1)
 
     def _places(self, neighbourhood: Neighbourhood, height: int, width: int) -> Tensor:
         """ρ_x = (2u, −|u|²) at u = h⁻¹(j − i) in pixels: [|H|, U, V, 3]."""

@@ -8,7 +8,7 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from gsa.encodings import Rectangle
 
-__all__ = ["Filters", "filters_of", "of_transposed"]
+__all__ = ["Filters", "filters_of", "has_hooks", "of_transposed"]
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,12 @@ def of_transposed(weight: Tensor, channel_groups: int) -> Tensor:
 def _is_plain(convolution: nn.Module) -> bool:
     """Whether it is padded with zeros, has no weights that are made of others, and nothing else hangs on it."""
     made = is_parametrized(convolution) or not isinstance(convolution._parameters.get("weight"), nn.Parameter)
-    hooks = (getattr(convolution, f"_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward"))
-    return convolution.padding_mode == "zeros" and not (made or any(hooks))
+    return convolution.padding_mode == "zeros" and not (made or has_hooks(convolution))
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether anything hangs on it."""
+    return any(getattr(module, f"_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward"))
 
 
 def _single(convolution: nn.Conv2d | nn.ConvTranspose2d, name: str) -> int:

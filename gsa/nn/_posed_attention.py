@@ -3,7 +3,7 @@
 import copy
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import torch
@@ -152,7 +152,8 @@ class PosedAttention(nn.Module):
             parameter.requires_grad_(convolution.weight.requires_grad)
         return made.train(convolution.training)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """[B, C, H, W] → [B, C′, H′, W′]; transposed convolutions are told a size, which must be this one."""
         if images.ndim != 4 or images.shape[1] != self.in_channels:
             raise ValueError(
                 f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
@@ -160,9 +161,9 @@ class PosedAttention(nn.Module):
         check_floating(images, "attention")
         images = _spread(images, self.spread)
         height, width = images.shape[-2:]
-        window, crops, moved = self._window_from_both_ends(height, width)
+        window, crops, longer = self._window_from_both_ends(height, width)
         sides = height + 2 * self.padding, width + 2 * self.padding
-        scores = self.encoding.position_scores(window, *sides, moved)
+        scores = self.encoding.position_scores(window, *sides, longer)
         if window.extent(*sides) == (1, 1):
             scores = scores[:, :1]  # all poses see the same
         lifted = ops.attend_by_position(
@@ -177,12 +178,15 @@ class PosedAttention(nn.Module):
             stride=self.stride,
             channel_groups=self.channel_groups,
         )
+        if output_size is not None and tuple(output_size)[-2:] != tuple(lifted.shape[-2:]):
+            raise ValueError(
+                "attention in the place of a transposed convolution has a size, by its output_padding: expected "
+                f"output_size={list(lifted.shape[-2:])} here, but got {list(output_size)}"
+            )
         return lifted.amax(2)
 
-    def _window_from_both_ends(
-        self, height: int, width: int
-    ) -> tuple[Neighbourhood, tuple[int, int], tuple[float, float]]:
-        """The window whose strides end where the picture does, its crops, and how far heads move in it.
+    def _window_from_both_ends(self, height: int, width: int) -> tuple[Neighbourhood, tuple[int, int], tuple[int, int]]:
+        """The window whose strides end where the picture does, its crops, and how much longer it is.
 
         A filter that leaves pixels over at the end of a line stands at the beginning of windows that are so much
         longer. In other poses it stands at their end.
@@ -191,11 +195,10 @@ class PosedAttention(nn.Module):
         asked = [length - 2 * self.crop + 1 - side % 2 for length in (height, width)]
         left = [left_over(count - 1, self.stride) if count > 0 else 0 for count in asked]
         if not any(left):
-            return self.neighbourhood, (self.crop, self.crop), (0.0, 0.0)
+            return self.neighbourhood, (self.crop, self.crop), (0, 0)
         rows, columns = (side + pixels for pixels in left)
-        by = max(left) / 2
         crops = self.crop + rows // 2 - side // 2, self.crop + columns // 2 - side // 2
-        return Rectangle(rows, columns), crops, (-by, by)
+        return Rectangle(rows, columns), crops, (left[0], left[1])
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Weights of the convolution in whose place it is are taken, too, with heads where they start."""

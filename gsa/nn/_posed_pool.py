@@ -1,6 +1,6 @@
 """Pooling in the place of an ordinary pool: an image in, an image out, turning with its input."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -19,8 +19,9 @@ class PosedPool(nn.Module):
     """An ordinary pool whose strides are counted from both ends.
 
     Where a stride leaves pixels over at one end, as one of 2 does with windows of 3×3 on even sides, windows are so
-    much larger: they reach over all that the pool sees, whichever end its strides are counted from. The largest pixel
-    is that of the pool in all poses. So maps of any sides turn exactly; where no pixels are left over, it is the pool.
+    much larger: they reach over all that the pool sees, whichever end its strides are counted from. Without gaps
+    between its windows, the largest pixel is that of the pool in all poses. So maps of any sides turn exactly; where no
+    pixels are left over, it is the pool.
 
     Args:
         pool: `nn.MaxPool2d` or `nn.AvgPool2d`, alike in both directions; the former without dilation or indices, the
@@ -57,8 +58,11 @@ class PosedPool(nn.Module):
 
     @staticmethod
     def is_needed(pool: nn.Module) -> bool:
-        """Whether it can be replaced, and may leave pixels over."""
-        return PosedPool.takes(pool) and max(_of_both(pool, "stride")) > 1
+        """Whether it is a pool that may leave pixels over, or does not treat both directions alike."""
+        if not isinstance(pool, (*_KINDS, nn.LPPool2d)):
+            return False
+        strides, sides = (_of_both(pool, name) for name in ("stride", "kernel_size"))
+        return max(strides) > 1 or len(strides) > 1 or len(sides) > 1
 
     def forward(self, images: Tensor) -> Tensor:
         (rows, above), (columns, before) = (self._from_both_ends(length) for length in images.shape[-2:])
@@ -82,11 +86,13 @@ class PosedPool(nn.Module):
 
     def extra_repr(self) -> str:
         kind = "mean" if self.is_mean else "max"
-        more = ", ceil_mode=True" if self.ceil_mode else ""
+        more = (", ceil_mode=True" if self.ceil_mode else "") + (
+            ", count_include_pad=False" if self.is_mean and not self.counts_padding else ""
+        )
         return f"{kind}, kernel={self.kernel}, stride={self.stride}, padding={self.padding}{more}"
 
 
 def _of_both(pool: nn.Module, name: str) -> set[int]:
     """One number, if it is the same in both directions."""
-    value: int | tuple[int, int] = getattr(pool, name)
-    return {*value} if isinstance(value, tuple) else {value}
+    value: int | Sequence[int] = getattr(pool, name)
+    return {*value} if isinstance(value, Sequence) else {value}

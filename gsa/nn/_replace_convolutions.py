@@ -10,6 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 from gsa import groups
 from gsa.groups import Group
 from gsa.nn._border import check_border
+from gsa.nn._filters import has_hooks
 from gsa.nn._posed_attention import PosedAttention
 from gsa.nn._posed_pool import PosedPool
 
@@ -56,7 +57,7 @@ def replace_convolutions(
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     replacements: dict[nn.Module, nn.Module] = {}
-    places = _places(model)
+    places = _places(model, group)
     if not any(isinstance(module, PosedAttention) or _looks_around(module) for module in model.modules()):
         warnings.warn(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
@@ -93,18 +94,24 @@ def replace_convolutions(
     return model
 
 
-def _places(model: nn.Module) -> list[tuple[str, nn.Module]]:
+def _places(model: nn.Module, group: Group) -> list[tuple[str, nn.Module]]:
     """Names and modules of what is to be replaced, or refused: convolutions first."""
     named = list(model.named_modules(remove_duplicate=False))
-    others = [(name, module) for name, module in named if PosedPool.is_needed(module) or _pads_unevenly(module)]
-    return [(name, module) for name, module in named if _looks_around(module)] + others
+    convolutions = [(name, module) for name, module in named if _looks_around(module)]
+    if group.order == 1:  # in one pose, ends may differ
+        return convolutions
+    return convolutions + [(n, module) for n, module in named if PosedPool.is_needed(module) or _pads_unevenly(module)]
 
 
 def _posed(module: nn.Module, group: Group, border: str) -> nn.Module:
     """What takes its place."""
     if _pads_unevenly(module):
         raise ValueError(f"a picture that is padded more at one end does not turn: got {module}")
-    return PosedPool(module) if PosedPool.takes(module) else PosedAttention.of_convolution(module, group, border)
+    if _looks_around(module):
+        return PosedAttention.of_convolution(module, group, border)
+    if has_hooks(module):
+        raise ValueError(f"a pool that is replaced must have no hooks: got {module}")
+    return PosedPool(module).train(module.training)
 
 
 def _pads_unevenly(module: nn.Module) -> bool:

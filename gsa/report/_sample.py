@@ -31,15 +31,14 @@ class Sample:
 
     def as_many_independent(self, values: NDArray, variance: float) -> float:
         """How many independent pictures, of this variance, would say as much of the mean as these."""
-        alone = self._alone(values)
-        count = _as_many(self._weights)
-        return min(count, variance / alone if alone > 0 else count) * self.share_that_counts(values)
+        alone, count = self._alone(values), _as_many(self._weights)
+        return (min(count, variance / alone) if alone else count) * self.share_that_counts(values)
 
     def share_that_counts(self, values: NDArray) -> float:
-        """What the variance of the mean would be if pictures were independent, by what it is: 0 … 1.
+        """The variance of the mean if pictures were independent, divided by what it is: 0 … 1.
 
-        It is that of the jackknife, which leaves out one group at a time. It is an estimate from few groups itself, for
-        which Student's distribution stands in the place of the normal one.
+        The latter is that of the jackknife, which leaves out one group at a time. It is an estimate from few groups
+        itself, for which Student's distribution stands in the place of the normal one.
         """
         many, pictures = self._group.max() + 1, len(self._group)
         if many == pictures:
@@ -48,15 +47,16 @@ class Sample:
         if groups_alike < 1 + 1e-9:
             return 0.0
         alone, of_groups, unseen = self._alone(values), *self._jackknifed(values)
-        share = min(1.0, alone / of_groups) if of_groups > 0 else 1.0
-        if alone < 1e-12 / pictures or unseen:  # how alike those of a group are is not seen
+        share = min(1.0, alone / of_groups) if alone and of_groups > 0 else 1.0
+        if unseen or not alone:  # how alike those of a group are
             share = min(share, groups_alike / _as_many(self._weights))
         return share * (_Z / float(stdtrit(groups_alike - 1, 0.975))) ** 2
 
     def _alone(self, values: NDArray) -> float:
-        """The variance of the mean of independent pictures."""
+        """The variance of the mean of independent pictures; 0, but for rounding, is 0."""
         means = numpy.bincount(self._class, weights=values) / self._sizes
-        return float((self._weights**2 * (values - means[self._class]) ** 2).sum())
+        variance = float((self._weights**2 * (values - means[self._class]) ** 2).sum())
+        return variance if variance > 1e-12 / len(values) else 0.0
 
     def _jackknifed(self, values: NDArray) -> tuple[float, bool]:
         """The variance of the mean of pictures in groups; and whether all of some class are in one."""

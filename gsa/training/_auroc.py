@@ -8,7 +8,7 @@ from torch import Tensor
 from torchmetrics.classification import BinaryAUROC
 from torchmetrics.utilities import dim_zero_cat
 
-__all__ = ["AreaUnderROC"]
+__all__ = ["AreaUnderROC", "widest"]
 
 
 class AreaUnderROC(BinaryAUROC):
@@ -19,7 +19,7 @@ class AreaUnderROC(BinaryAUROC):
 
     def update(self, logits: Tensor, labels: Tensor) -> None:
         """Add a batch: logits [B, 2], labels [B]."""
-        difference = logits[:, 1].to(_widest(logits)) - logits[:, 0]
+        difference = logits[:, 1].to(widest(logits)) - logits[:, 0]
         super().update(0.5 + 0.5 * torch.nn.functional.softsign(difference), labels)  # in [0, 1], in the same order
 
     def compute(self) -> Any:
@@ -29,5 +29,6 @@ class AreaUnderROC(BinaryAUROC):
         return super().compute() if labels.unique().numel() == 2 else torch.tensor(math.nan, device=labels.device)
 
 
-def _widest(x: Tensor) -> torch.dtype:
+def widest(x: Tensor) -> torch.dtype:
+    """The most precise dtype of its device."""
     return torch.float32 if x.device.type == "mps" else torch.float64

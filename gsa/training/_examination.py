@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torchmetrics.classification import MulticlassCalibrationError, MulticlassConfusionMatrix
 
 from gsa.training._answers import Answers
+from gsa.training._auroc import widest
 
 __all__ = ["Examination", "Findings", "Mistake"]
 
@@ -73,7 +74,7 @@ class Examination(nn.Module):
         chances = logits.float().softmax(-1)
         self.confusion.update(logits, labels)
         self.calibration.update(chances.clamp(max=_BELOW_ONE), labels)  # whose bins end below 1
-        self.answers.update(labels, chances)
+        self.answers.update(labels, logits.to(widest(logits)).softmax(-1))  # of which the smaller is not yet zero
         confidences, predicted = chances.max(-1)
         for index in torch.nonzero(predicted != labels).flatten().tolist():
             confidence = float(confidences[index])

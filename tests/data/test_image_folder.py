@@ -251,3 +251,14 @@ def test_pictures_of_which_half_is_not_seen_are_told_of_and_shown_as_a_whole_whe
     pictures, labels = whole.parts["train"].first(8)
     assert (pictures[:, :, 6:10, 0].mean((1, 2)) > 0.8).equal(labels == 1) and 0 < labels.sum() < len(labels)
     assert "whole" not in centre.picture_format() and whole.picture_format()["whole"] is True
+
+
+def test_a_folder_that_was_refused_is_looked_at_again(tmp_path):
+    """As in a notebook: the module has kept nothing of what was wrong."""
+    write_pictures(tmp_path, parts=("training", "test"))
+    module = ImageFolderDataModule(tmp_path, 8, batch_size=1)
+    with pytest.raises(ValueError, match="rename training to train"):
+        module.setup()
+    (tmp_path / "training").rename(tmp_path / "train")
+    module.setup()
+    assert all(len(pictures) for pictures in module.parts.values()) and not module.for_test_only

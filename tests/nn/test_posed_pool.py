@@ -62,14 +62,28 @@ def test_a_mean_is_over_pixels_of_the_picture():
     nn.MaxPool2d(2, return_indices=True),
     nn.MaxPool2d(3, 2, dilation=2),
     nn.AvgPool2d(2, divisor_override=3),
-    nn.AdaptiveAvgPool2d(1),
+    nn.LPPool2d(2, 3, 2),
+    type("Mine", (nn.MaxPool2d,), {})(3, 2, 1),
 ])  # fmt: skip
-def test_pools_of_another_kind_stay_as_they_are(pool):
+def test_pools_of_another_kind_are_refused_by_name(pool):
+    rule = r"expected nn\.MaxPool2d or nn\.AvgPool2d, alike in both directions, .* but"
     assert not PosedPool.takes(pool)
-    with pytest.raises(ValueError, match=r"expected nn\.MaxPool2d or nn\.AvgPool2d, alike in both directions, .* but"):
+    with pytest.raises(ValueError, match=rule):
         PosedPool(pool)
-    model = replace_convolutions(nn.Sequential(nn.Conv2d(1, 1, 3), pool), "R4")
-    assert model[1] is pool
+    with pytest.raises(ValueError, match=f"cannot be replaced; (?s:.)*\n1: {rule}"):
+        replace_convolutions(nn.Sequential(nn.Conv2d(1, 1, 3), pool), "R4")
+    for options in ({"group": "R4", "skip": ["1"]}, {"group": "Z2"}):
+        assert replace_convolutions(nn.Sequential(nn.Conv2d(1, 1, 3), pool), **options)[1] is pool
+
+
+def test_pools_given_lists_modes_and_hooks():
+    model = nn.Sequential(nn.Conv2d(1, 1, 3), nn.MaxPool2d([3, 3], stride=[2, 2]), nn.AdaptiveAvgPool2d(1)).eval()
+    replaced = replace_convolutions(model, "R4")
+    assert isinstance(replaced[1], PosedPool) and not replaced[1].training
+    hooked = nn.Sequential(nn.Conv2d(1, 1, 3), nn.MaxPool2d(2))
+    hooked[1].register_forward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="1: a pool that is replaced must have no hooks: got MaxPool2d"):
+        replace_convolutions(hooked, "R4")
 
 
 def test_pools_with_strides_are_replaced_with_the_convolutions_and_skipped_by_name():
@@ -79,6 +93,7 @@ def test_pools_with_strides_are_replaced_with_the_convolutions_and_skipped_by_na
     model = replace_convolutions(made(), "R4")
     assert isinstance(model[1], PosedPool) and isinstance(model[2], nn.AvgPool2d)
     assert isinstance(replace_convolutions(made(), "R4", skip=["1"])[1], nn.MaxPool2d)
+    assert "count_include_pad=False" in repr(PosedPool(nn.AvgPool2d(3, count_include_pad=False)))
     assert repr(model[1]) == "PosedPool(max, kernel=2, stride=2, padding=0)"
     pool = model[1]
     assert replace_convolutions(model, "R4")[1] is pool

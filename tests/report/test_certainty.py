@@ -158,3 +158,12 @@ def test_the_interval_of_an_area_is_newcombes():
     assert low < 0.5 < high and low == pytest.approx(1 - high)
     assert area_interval([0, 1], [1, 0], range(2))[0] == 0
     assert area_interval([0, 1, 2], [1, 0, 0], "aaa") == (0, 1)
+
+
+def test_shares_that_are_equal_but_for_rounding_are_equal():
+    """Nine times in ten, which no binary number is."""
+    classes = [0, 1, 0, 1, 0, 1, 0]
+    low, high = difference_interval([0.7] * 7, [0] * 7, range(7), classes)
+    assert 0 < low < 0.7 < high
+    found, near = (share_interval([*[0.9] * 99, last], [row // 2 for row in range(100)]) for last in (0.9, 0.9000001))
+    assert found[0] == pytest.approx(near[0], abs=0.01)

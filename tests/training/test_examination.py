@@ -26,7 +26,7 @@ def test_what_a_test_shows():
     assert abs(findings.calibration_error - (0.1 + 0.8 + 0.3 + 0.6) / 4) < 1e-6
     assert [one.row for one in findings.mistakes] == [1, 3]
     assert findings.rows.tolist() == [0, 1, 2, 3] and findings.labels.tolist() == [0, 0, 1, 1]
-    torch.testing.assert_close(findings.chances[1:3], torch.tensor([[0.2, 0.8], [0.3, 0.7]]))
+    torch.testing.assert_close(findings.chances[1:3], torch.tensor([[0.2, 0.8], [0.3, 0.7]]).double())
     record.reset()
     record.update(pictures[:1], logits_of([[0.9, 0.1]]), torch.tensor([0]))
     assert record.result().mistakes == [] and record.result().confusion.sum() == 1
@@ -73,3 +73,11 @@ def test_rows_are_counted_over_batches_and_processes(monkeypatch):
     together._update_count = 1
     rows, labels, chances = together.compute()
     assert rows.tolist() == labels.tolist() == chances[:, 0].tolist() == list(range(7))
+
+
+def test_probabilities_keep_the_order_of_logits_far_apart():
+    """In single precision, the smaller ones of both pictures would be zero."""
+    record = Examination(2)
+    record.update(torch.zeros(2, 1, 2, 2), torch.tensor([[0.0, 200.0], [0.0, 300.0]]), torch.tensor([0, 1]))
+    chances = record.result().chances
+    assert 0 < chances[1, 0] < chances[0, 0]

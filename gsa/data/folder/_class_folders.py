@@ -29,7 +29,7 @@ _READ = ", ".join(ENDINGS)
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*, as the folders are when first looked at.
+    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*
 
     Args:
         root: the folder.
@@ -89,7 +89,7 @@ class ClassFolders:
         refuse_links(folders, "every class of every part must have a folder of its own")
         return {part: self._in_folder(folder, classes, read, may_lack) for part, folder in places.items()}
 
-    @cached_property
+    @property
     def _places(self) -> dict[str, Path]:
         """Part → the folder of its classes."""
         return {part: self.root / part for part in _PARTS if (self.root / part).is_dir()} or {"all": self.root}
