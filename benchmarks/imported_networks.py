@@ -11,7 +11,7 @@ import argparse
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 
 import torch
@@ -124,8 +124,8 @@ def rows(networks: dict[str, str], to_maps: bool) -> Iterator[str]:
             yield line
 
 
-def table(header: list[str], lines: Callable[[], Iterator[str]]) -> str:
-    return "\n".join([f"| {' | '.join(header)} |", "|" + "---|" * len(header), *lines()])
+def table(header: list[str], lines: Iterator[str]) -> str:
+    return "\n".join([f"| {' | '.join(header)} |", "|" + "---|" * len(header), *lines])
 
 
 def main() -> None:
@@ -140,9 +140,9 @@ def main() -> None:
         [
             ", ".join(f"{library} {version(library)}" for library in ("torchvision", *there)),
             "Relative change of the logits under a quarter turn, before → after:",
-            table(["classifier", "library", *sides], lambda: rows(CLASSIFIERS, to_maps=False)),
+            table(["classifier", "library", *sides], rows(CLASSIFIERS, to_maps=False)),
             "The same of maps:",
-            table(["network", "library", sides[0]], lambda: rows(TO_MAPS, to_maps=True)),
+            table(["network", "library", sides[0]], rows(TO_MAPS, to_maps=True)),
         ]
     )
     save("imported_networks", " ".join(["python benchmarks/imported_networks.py", *sys.argv[1:]]), text)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gsa import groups, ops
 from gsa._checks import check_floating, check_pixels, check_positive
-from gsa.encodings import Neighbourhood, QuadraticEncoding, Rectangle
+from gsa.encodings import QuadraticEncoding, Rectangle
 from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
 from gsa.nn._filters import filters_of, of_transposed
@@ -78,7 +78,7 @@ class PosedAttention(nn.Module):
         super().__init__()
         check_border(border)
         check_positive(neighbourhood=neighbourhood, spread=spread)
-        self.neighbourhood = _window(neighbourhood)
+        self.neighbourhood = Rectangle(neighbourhood, neighbourhood)
         heads = neighbourhood**2 if heads is None else heads
         check_positive(in_channels=in_channels, out_channels=out_channels, heads=heads, stride=stride)
         check_positive(channel_groups=channel_groups)
@@ -185,7 +185,7 @@ class PosedAttention(nn.Module):
             )
         return lifted.amax(2)
 
-    def _window_from_both_ends(self, height: int, width: int) -> tuple[Neighbourhood, tuple[int, int], tuple[int, int]]:
+    def _window_from_both_ends(self, height: int, width: int) -> tuple[Rectangle, tuple[int, int], tuple[int, int]]:
         """The window whose strides end where the picture does, its crops, and how much longer it is.
 
         A filter that leaves pixels over at the end of a line stands at the beginning of windows that are so much
@@ -220,10 +220,6 @@ class PosedAttention(nn.Module):
             + (f", channel_groups={self.channel_groups}" if self.channel_groups > 1 else "")
             + (f", spread={self.spread}" if self.spread > 1 else "")
         )
-
-
-def _window(side: int) -> Neighbourhood:
-    return Neighbourhood(side) if side % 2 else Rectangle(side, side)
 
 
 def _spread(images: Tensor, apart: int) -> Tensor:

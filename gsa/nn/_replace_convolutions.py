@@ -49,7 +49,7 @@ def replace_convolutions(
         The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning.
 
     Raises:
-        ValueError: convolutions that cannot be replaced, listed by name, or a name in `skip` that none has; the model
+        ValueError: modules that cannot be replaced, listed by name, or a name in `skip` that none has; the model
             is unchanged then.
     """
     check_border(border)

@@ -7,11 +7,10 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import bisect
 
-from gsa.report._sample import Sample
+from gsa.report._sample import Sample, Z
 
 __all__ = ["area_interval", "difference_interval", "share_interval"]
 
-_Z = 1.96  # of 95 %
 _NEAR = 1e-12  # to 0 and 1, which solve the equation of an area there, too
 
 
@@ -35,8 +34,8 @@ def share_interval(
     count = sample.as_many_independent(values, share * (1 - share))
     if count == 0:
         return 0.0, 1.0
-    middle, half = share + _Z**2 / (2 * count), _Z * math.sqrt(share * (1 - share) / count + (_Z / (2 * count)) ** 2)
-    scale = 1 + _Z**2 / count
+    middle, half = share + Z**2 / (2 * count), Z * math.sqrt(share * (1 - share) / count + (Z / (2 * count)) ** 2)
+    scale = 1 + Z**2 / count
     return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
 
 
@@ -57,7 +56,7 @@ def difference_interval(
     if count == 0:
         return -1.0, 1.0
     middle = count * mean
-    half = _Z * math.sqrt(count * square + 1 - middle**2 / (count + 2))
+    half = Z * math.sqrt(count * square + 1 - middle**2 / (count + 2))
     return max(-1.0, (middle - half) / (count + 2)), min(1.0, (middle + half) / (count + 2))
 
 
@@ -86,7 +85,7 @@ def area_interval(scores: ArrayLike, positive: ArrayLike, groups: Sequence[Hasha
 
     def apart(theta: float) -> float:
         variance = theta * (1 - theta) * (1 + h * (1 - theta) / (2 - theta) + h * theta / (1 + theta)) / (m * n)
-        return abs(theta - area) - _Z * math.sqrt(variance)
+        return abs(theta - area) - Z * math.sqrt(variance)
 
     low = bisect(apart, 0, min(area, 1 - _NEAR)) if area > 0 else 0.0
     high = bisect(apart, max(area, _NEAR), 1) if area < 1 else 1.0

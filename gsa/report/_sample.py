@@ -6,9 +6,9 @@ import numpy
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-__all__ = ["Sample"]
+__all__ = ["Sample", "Z"]
 
-_Z = 1.96  # of 95 %
+Z = 1.96  # of 95 %
 
 
 class Sample:
@@ -50,7 +50,7 @@ class Sample:
         share = min(1.0, alone / of_groups) if alone and of_groups > 0 else 1.0
         if unseen or not alone:  # how alike those of a group are
             share = min(share, groups_alike / _as_many(self._weights))
-        return share * (_Z / float(stdtrit(groups_alike - 1, 0.975))) ** 2
+        return share * (Z / float(stdtrit(groups_alike - 1, 0.975))) ** 2
 
     def _alone(self, values: NDArray) -> float:
         """The variance of the mean of independent pictures; 0, but for rounding, is 0."""

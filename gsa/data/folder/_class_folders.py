@@ -29,7 +29,7 @@ _READ = ", ".join(ENDINGS)
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*
+    """Pictures at root/<class>/*, or at root/{train,val,test}/<class>/*.
 
     Args:
         root: the folder.
