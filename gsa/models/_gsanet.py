@@ -69,8 +69,8 @@ class GSANet(Network):
         dropouts: beside those of the attention layers.
         pixels, poses: how the head pools: "sum" (the paper's; the functions of "mean", but initial logits grow with
             the number of pixels), "mean" or "max" over pixels; "max" or "mean" over poses.
-        on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn" or "allow".
-            Networks without poses (Z2) always allow it.
+        on_inexact: what to do with images whose size makes a pool lose exactness: "raise", "warn", "allow" or "widen"
+            its windows there, which stays exact (`gsa.nn.SpatialPool`). Networks without poses (Z2) always allow it.
         published: build it as the public code does; then form is "summed", block "published" and pixels "sum", the head
             has no bias, and pools are 2×2 at stride 2 and warn where they lose exactness.
         pose_index: group term of the summed form, "corrected" or, for the logits of the public code, "published", which
@@ -121,7 +121,7 @@ class GSANet(Network):
         check_kind(AttentionOptions, attention=attention)
         check_kind(StemOptions, stem=stem)
         check_kind(Dropouts, dropouts=dropouts)
-        check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
+        check_choice(("raise", "warn", "allow", "widen"), on_inexact=on_inexact)
         check_choice(tuple(_BLOCKS), block=block)
         check_choice(tuple(_GROUP_TERMS), pose_index=pose_index)
         self.on_inexact = on_inexact if self.group.order > 1 else "allow"
@@ -191,16 +191,21 @@ class GSANet(Network):
         return side
 
     def _check_size(self, height: int, width: int) -> None:
-        if self.on_inexact != "raise":
-            return  # "warn" is left to the pools
+        if self.on_inexact in ("warn", "allow"):
+            return  # which are left to the pools
         for side in (height, width):
             if self.side_after(side) is None:
                 good = nearest_sizes(side, (n for n in range(1, 2 * side + 512) if self.side_after(n)))
+                if self.on_inexact == "widen":
+                    raise ValueError(
+                        f"crops and pools of this network leave nothing of a side of {side}: got {height}×{width} "
+                        f"images; the smallest side is {good}"
+                    )
                 raise ValueError(
                     f"this network is exactly equivariant only on sizes that its crops and pools halve evenly: got "
                     f"{height}×{width} images, and {side} is not such a side; nearest ones that are: {good} "
-                    "(if crops and pools leave any of it, on_inexact='warn' or 'allow' runs it all the same, on the "
-                    "command line model.on_inexact=warn)"
+                    "(if crops and pools leave any of it, on_inexact='widen' stays exact by larger windows of its "
+                    "pools, and 'warn' or 'allow' run it all the same; on the command line model.on_inexact=widen)"
                 )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 __all__ = ["largest"]
 
 
-def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
+def largest(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
     """The maximum of every window; pixels that have it in common share its gradient.
 
         y(i) = max_u x(s·i + u),   ∂y(i)/∂x(s·i + u) = 1/n where x(s·i + u) = y(i), which n pixels of the window do
@@ -22,18 +22,18 @@ def largest(x: Tensor, kernel: int, stride: int) -> Tensor:
 
     Args:
         x: [..., H, W], its sides no smaller than the window.
-        kernel: side k of the window.
+        kernel: sides k of the window.
         stride: s.
 
     Returns:
         [..., ⌊(H − k)/s⌋ + 1, ⌊(W − k)/s⌋ + 1]
     """
-    while kernel == stride and kernel > 2 and kernel % 2 == 0:  # halves of halves: few cells at a time
-        x, kernel, stride = _of_windows(x, 2, 2), kernel // 2, stride // 2
+    while kernel == (stride, stride) and stride > 2 and stride % 2 == 0:  # halves of halves: few cells at a time
+        x, kernel, stride = _of_windows(x, (2, 2), 2), (stride // 2, stride // 2), stride // 2
     return _of_windows(x, kernel, stride)
 
 
-def _of_windows(x: Tensor, kernel: int, stride: int) -> Tensor:
+def _of_windows(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # which take no function of Python's
         return torch.stack([_cell(x, at, kernel, stride) for at in _places(kernel)]).amax(0)
     maximum: Tensor = _Largest.apply(x, kernel, stride)
@@ -46,12 +46,13 @@ class _Largest(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, kernel: int, stride: int) -> Tensor:
-        rows = reduce(torch.maximum, (x[..., _line(at, x.shape[-2], kernel, stride), :] for at in range(kernel)))
-        return reduce(torch.maximum, (rows[..., _line(at, x.shape[-1], kernel, stride)] for at in range(kernel)))
+    def forward(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
+        high, wide = kernel
+        rows = reduce(torch.maximum, (x[..., _line(at, x.shape[-2], high, stride), :] for at in range(high)))
+        return reduce(torch.maximum, (rows[..., _line(at, x.shape[-1], wide, stride)] for at in range(wide)))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int, int], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, tuple[int, int], int], output: Tensor) -> None:
         x, *ctx.sizes = inputs
         ctx.save_for_backward(x, output)
         ctx.save_for_forward(x, output)
@@ -72,9 +73,9 @@ class _Largest(torch.autograd.Function):
         return reduce(torch.add, changes) / reduce(torch.add, tied.values())
 
 
-def _places(kernel: int) -> Iterator[tuple[int, ...]]:
+def _places(kernel: tuple[int, int]) -> Iterator[tuple[int, ...]]:
     """Row and column of every pixel of a window."""
-    return product(range(kernel), repeat=2)
+    return product(*map(range, kernel))
 
 
 def _line(at: int, side: int, kernel: int, stride: int) -> slice:
@@ -82,9 +83,9 @@ def _line(at: int, side: int, kernel: int, stride: int) -> slice:
     return slice(at, at + stride * ((side - kernel) // stride) + 1, stride)
 
 
-def _cell(x: Tensor, at: tuple[int, ...], kernel: int, stride: int) -> Tensor:
+def _cell(x: Tensor, at: tuple[int, ...], kernel: tuple[int, int], stride: int) -> Tensor:
     """The pixel at this place of every window."""
-    rows, columns = (_line(place, side, kernel, stride) for place, side in zip(at, x.shape[-2:], strict=True))
+    rows, columns = (_line(*line, stride) for line in zip(at, x.shape[-2:], kernel, strict=True))
     return x[..., rows, columns]
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gsa._checks import check_choice, check_positive
 from gsa.nn._largest import largest
+from gsa.nn._strides import left_over
 
 __all__ = ["SpatialPool", "nearest_sizes"]
 
@@ -18,7 +19,7 @@ class SpatialPool(nn.Module):
 
     Windows of k pixels at stride s cover a side of N pixels the same way from both ends exactly when s divides
     N − k: even sides for 2×2 at stride 2, odd ones for 3×3 at stride 2. Other sides leave out a row on one end, and
-    turned pictures would be pooled differently.
+    turned pictures would be pooled differently, unless windows are made so many pixels larger.
 
     Pixels that tie for the maximum share its gradient, so that it turns with the picture even on a flat background.
 
@@ -26,10 +27,11 @@ class SpatialPool(nn.Module):
         kernel: side k of the window.
         stride: s; the kernel when None.
         kind: "max" or "average".
-        on_inexact: what to do on a side that loses exactness: "raise", "warn" (once for each such size) or "allow".
+        on_inexact: what to do on a side that loses exactness: "raise", "warn" (once for each such size), "allow", or
+            "widen" windows along it by what s leaves over, which is exact on every side.
 
     Shapes:
-        [B, C, H, W] or [B, C, |H|, H, W] → the same with sides (N − k)/s + 1
+        [B, C, H, W] or [B, C, |H|, H, W] → the same with sides ⌊(N − k)/s⌋ + 1
 
     Raises:
         ValueError: a size that loses exactness, naming the nearest that do not; unknown kind or policy.
@@ -43,7 +45,7 @@ class SpatialPool(nn.Module):
         super().__init__()
         stride = kernel if stride is None else stride
         check_choice(("max", "average"), kind=kind)
-        check_choice(("raise", "warn", "allow"), on_inexact=on_inexact)
+        check_choice(("raise", "warn", "allow", "widen"), on_inexact=on_inexact)
         check_positive(kernel=kernel, stride=stride)
         self.kernel, self.stride = kernel, stride
         self.kind, self.on_inexact = kind, on_inexact
@@ -53,9 +55,10 @@ class SpatialPool(nn.Module):
         if x.ndim not in (4, 5):
             raise ValueError(f"a pool takes [B, C, H, W] or [B, C, |H|, H, W], but got the shape {list(x.shape)}")
         self._check(*x.shape[-2:])
+        rows, columns = (self._window(side) for side in x.shape[-2:])
         if self.kind == "max":
-            return largest(x, self.kernel, self.stride)
-        pooled = F.avg_pool2d(x.flatten(1, -3), self.kernel, self.stride)
+            return largest(x, (rows, columns), self.stride)
+        pooled = F.avg_pool2d(x.flatten(1, -3), (rows, columns), self.stride)
         return pooled.unflatten(1, x.shape[1:-2])
 
     def output_size(self, size: int) -> int:
@@ -64,7 +67,11 @@ class SpatialPool(nn.Module):
 
     def is_exact_on(self, size: int) -> bool:
         """Whether a side of `size` pixels is pooled the same way from both ends."""
-        return size >= self.kernel and (size - self.kernel) % self.stride == 0
+        return size >= self.kernel and (size - self._window(size)) % self.stride == 0
+
+    def _window(self, size: int) -> int:
+        """The window's side along a side of `size` pixels."""
+        return self.kernel + (left_over(size - self.kernel, self.stride) if self.on_inexact == "widen" else 0)
 
     def _check(self, height: int, width: int) -> None:
         small = [side for side in (height, width) if side < self.kernel]

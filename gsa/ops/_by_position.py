@@ -62,7 +62,7 @@ def attend_by_position(
     is_odd = window.shape[0] % 2 and window.shape[1] % 2
     if is_odd and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crops, stride):
         return multiplied(features, scores, value, out, bias, padding, crops, stride)
-    maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
+    maps = out if value is None else torch.bmm(out.transpose(0, 1), value).transpose(0, 1)  # [C′, heads, C]
     return convolved(features, scores, maps, bias, padding, crops, stride, channel_groups)
 
 

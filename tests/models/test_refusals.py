@@ -79,6 +79,16 @@ def test_sizes_that_lose_exactness_are_refused_with_the_nearest_that_do_not():
     assert network.side_after(28) == 4 and network.side_after(29) is None
 
 
+def test_wider_windows_of_pools_make_every_size_exact(float64):
+    network = gsa.create_model("rotmnist_r4_sa", on_inexact="widen").eval()
+    assert network.side_after(29) == network.side_after(28) == 4
+    for height, width in ((29, 29), (31, 28)):
+        x = torch.randn(1, 1, height, width)
+        torch.testing.assert_close(network(x.rot90(1, (-2, -1))), network(x))
+    with pytest.raises(ValueError, match="leave nothing of a side of 16: got 28×16 images; the smallest side is 22"):
+        network(torch.rand(1, 1, 28, 16))
+
+
 def test_what_a_list_makes_void_may_be_said_with_another_list_or_none():
     for keywords in (
         {"neighbourhood": 7, "neighbourhoods": None},

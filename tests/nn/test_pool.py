@@ -34,6 +34,21 @@ def test_pools_refuse_sides_that_lose_exactness(kernel, stride, side, good, floa
             assert_equivariant(SpatialPool(kernel, stride, on_inexact="allow"), square, gsa.group("R4"))
 
 
+@pytest.mark.parametrize("kind", ["max", "average"])
+@pytest.mark.parametrize("kernel, stride", [(2, 2), (3, 2), (3, 3), (4, 4), (1, 2), (2, 3)])
+def test_pools_of_wider_windows_are_exact_on_all_sides(kernel, stride, kind, float64):
+    pool, plain = (SpatialPool(kernel, stride, kind, on_inexact=policy) for policy in ("widen", "allow"))
+    for side in range(kernel, kernel + 2 * stride):
+        x = torch.randn(1, 2, 8, side, side)
+        assert_equivariant(pool, x, gsa.group("R4M"))
+        assert pool(x).shape == plain(x).shape and pool.is_exact_on(side)
+        assert torch.equal(pool(x), plain(x)) == plain.is_exact_on(side)
+    x = torch.randn(1, 1, kernel + stride, kernel + 1)
+    torch.testing.assert_close(pool(x.mT), pool(x).mT)
+    with pytest.raises(ValueError, match="nearest sides"):
+        pool(torch.rand(1, 1, kernel - 1, kernel))
+
+
 def test_pools_warn_once_for_each_size():
     pool = SpatialPool(on_inexact="warn")
     with pytest.warns(UserWarning, match="nearest sides that stay exact: 6 or 8"):
@@ -74,6 +89,7 @@ def test_the_largest_pixel_and_its_gradient_are_those_of_torch_where_there_is_on
     x, twin = (torch.randn(2, side, side + 1, requires_grad=True) for _ in range(2))
     with torch.no_grad():
         twin.copy_(x)
+    kernel = (kernel, kernel + (side - kernel + 1) % stride)  # as wide as the other side allows
     ours, theirs = largest(x, kernel, stride), F.max_pool2d(twin, kernel, stride)
     assert torch.equal(ours, theirs)
     weights = torch.randn_like(ours)
@@ -92,10 +108,10 @@ def test_pixels_that_are_largest_together_share_the_gradient(float64):
     x = torch.tensor([[5.0, 5, 1, 2], [5, 0, 2, 2], [0, 0, 7, 0], [0, 0, 0, 7]])
     expected = torch.tensor([[2.0, 2, 0, 2], [2, 0, 2, 2], [1.5, 1.5, 3, 0], [1.5, 1.5, 0, 3]]) / 6
     for derivative in (torch.func.jacrev, torch.func.jacfwd):
-        assert torch.equal(derivative(lambda x: largest(x, 2, 2).sum())(x), expected)
-    compiled = torch.compile(lambda x: largest(x, 2, 2).sum(), backend="eager", fullgraph=True)
+        assert torch.equal(derivative(lambda x: largest(x, (2, 2), 2).sum())(x), expected)
+    compiled = torch.compile(lambda x: largest(x, (2, 2), 2).sum(), backend="eager", fullgraph=True)
     assert torch.equal(torch.autograd.grad(compiled(x.requires_grad_()), x)[0], expected)
-    each = torch.func.vmap(torch.func.grad(lambda x: largest(x, 2, 2).sum()))(torch.stack((x, x.rot90())).detach())
+    each = torch.func.vmap(torch.func.grad(lambda x: largest(x, (2, 2), 2).sum()))(torch.stack((x, x.rot90())).detach())
     assert torch.equal(each, torch.stack((expected, expected.rot90())))
 
 
@@ -105,6 +121,8 @@ def test_gradients_turn_with_a_picture_on_an_even_background(kernel, stride, sid
     picture[..., 6:15, 9:20] = torch.rand(9, 11)
     pool = SpatialPool(kernel, stride)
     assert max(gradient_errors(pool, picture, "R4M")["the input"].values()) < 1e-14
+    odd, wide = picture[..., 1:, 1:], SpatialPool(kernel, stride, on_inexact="widen")
+    assert max(gradient_errors(wide, odd, "R4M")["the input"].values()) < 1e-14
     monkeypatch.setattr("gsa.nn._pool.largest", F.max_pool2d)  # planted: all to the first of them
     assert max(gradient_errors(pool, picture, "R4M")["the input"].values()) > 0.1
 
