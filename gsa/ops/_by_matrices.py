@@ -55,7 +55,7 @@ def multiplied(
 def _seen(length: int, side: int, padding: int, crop: int, stride: int, device: torch.device) -> Tensor:
     """Which row of a window every query has every key of a padded line in: [queries, keys]; `side` where in none."""
     reach = side // 2
-    queries = torch.arange(crop, length - crop, stride, device=device)
+    queries = torch.arange(crop, length + 1 - side % 2 - crop, stride, device=device)
     keys = torch.arange(-padding, length + padding, device=device)
     seen = keys - queries[:, None] + reach
     return torch.where((seen >= 0) & (seen < side), seen, side)

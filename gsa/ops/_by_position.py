@@ -10,6 +10,8 @@ from gsa.ops._validation import check_centre
 __all__ = ["attend_by_position"]
 
 _LESS = 1.25  # times fewer products than a convolution has, which does more of them a second
+_LARGE = 2**18  # weights of a kernel, 1 MB: to make it, and its gradient, costs as much as to use it on so many pixels:
+_MADE = 25
 _MOST = 2**22  # weights of all heads, 16 MB: each costs an exponential, and is kept for the backward pass
 
 
@@ -59,8 +61,7 @@ def attend_by_position(
     _check(features, scores, window, value, out, bias, padding, crops, stride, channel_groups)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
-    is_odd = window.shape[0] % 2 and window.shape[1] % 2
-    if is_odd and channel_groups == 1 and _prefers_matrices(features, scores, value, out, crops, stride):
+    if channel_groups == 1 and _prefers_matrices(features, scores, value, out, crops, stride):
         return multiplied(features, scores, value, out, bias, padding, crops, stride)
     maps = out if value is None else torch.bmm(out.transpose(0, 1), value).transpose(0, 1)  # [C′, heads, C]
     return convolved(features, scores, maps, bias, padding, crops, stride, channel_groups)
@@ -122,9 +123,13 @@ def _prefers_matrices(
     """Whether few weights and fewer products a picture than the convolution's will do; for batches of any size."""
     channels, key_poses, height, width = features.shape[1:]
     poses, (outputs, heads, inner) = scores.shape[1], out.shape
-    queries = poses * -(-(height - 2 * crops[0]) // stride) * -(-(width - 2 * crops[1]) // stride)
-    keys = key_poses * height * width
-    by_convolution = queries * outputs * channels * key_poses * scores.shape[3] * scores.shape[4]
+    rows, columns = (
+        -(-(length + 1 - side % 2 - 2 * crop) // stride)
+        for length, side, crop in zip((height, width), scores.shape[3:], crops, strict=True)
+    )
+    queries, keys = poses * rows * columns, key_poses * height * width
+    kernel = outputs * poses * channels * key_poses * scores.shape[3] * scores.shape[4]
+    by_convolution = kernel * (rows * columns + (_MADE if kernel > _LARGE else 0))
     by_matrices = heads * inner * (queries * (keys + outputs) + (0 if value is None else keys * channels))
     if torch.jit.is_tracing():  # the sizes of a trace are those of one example
         return False

@@ -36,10 +36,12 @@ def by_the_formula(features, scores, window, maps, padding, crops, stride):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("as_matrices", [False, True])
 @pytest.mark.parametrize("sides", [(2, 2), (4, 4), (3, 2), (2, 5), (1, 4), (6, 3), (3, 5)])
 @pytest.mark.parametrize("padding, crop", [(0, 0), (0, 1), (1, 0), (2, (0, 1)), (1, (1, 0)), (2, -1), (2, (-2, 0))])
-def test_windows_of_all_sides_are_the_formula(sides, padding, crop, device):
+def test_windows_of_all_sides_are_the_formula(sides, padding, crop, as_matrices, device, monkeypatch):
     """Maps of fewer pixels than the window has, too."""
+    monkeypatch.setattr("gsa.ops._by_position._prefers_matrices", lambda *_: as_matrices)
     crops = (crop, crop) if isinstance(crop, int) else crop
     window = torch.ones(sides, dtype=torch.bool, device=device)
     window[0, 0] = max(sides) < 3 or min(sides) < 3
