@@ -205,7 +205,7 @@ class PosedAttention(nn.Module):
         weight = state_dict.get(f"{prefix}weight")
         if isinstance(weight, Tensor) and weight.ndim == 4:
             filters = of_transposed(weight, self.channel_groups) if self.replaces_transposed else weight
-            state_dict[f"{prefix}weight"] = filters.flatten(2).transpose(1, 2)
+            state_dict[f"{prefix}weight"] = filters.flatten(2).transpose(1, 2).contiguous()  # it may be kept as it is
             start = copy.deepcopy(self.encoding)
             start.reset_parameters()
             state_dict |= {f"{prefix}encoding.{name}": value for name, value in start.state_dict().items()}

@@ -49,15 +49,17 @@ def replace_convolutions(
         The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning.
 
     Raises:
-        ValueError: modules that cannot be replaced, listed by name, or a name in `skip` that none has; the model
-            is unchanged then.
+        ValueError: modules that cannot be replaced, listed by name, attention in the poses of another group or with
+            another border among them, or a name in `skip` that none has; the model is unchanged then.
     """
     check_border(border)
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model must be a torch.nn.Module, whose convolutions are replaced, but got {model!r:.200}")
     if type(model) in _CONVOLUTIONS and _looks_around(model) and not skip:
         return PosedAttention.of_convolution(model, group, border)
     group, refused = groups.group(group), []
     replacements: dict[nn.Module, nn.Module] = {}
-    places = _places(model, group)
+    places = _places(model, group, border)
     if not any(isinstance(module, PosedAttention) or _looks_around(module) for module in model.modules()):
         warnings.warn(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
@@ -94,10 +96,10 @@ def replace_convolutions(
     return model
 
 
-def _places(model: nn.Module, group: Group) -> list[tuple[str, nn.Module]]:
+def _places(model: nn.Module, group: Group, border: str) -> list[tuple[str, nn.Module]]:
     """Names and modules of what is to be replaced, or refused: convolutions first."""
     named = list(model.named_modules(remove_duplicate=False))
-    convolutions = [(name, module) for name, module in named if _looks_around(module)]
+    convolutions = [(n, module) for n, module in named if _looks_around(module) or _is_other(module, group, border)]
     if group.order == 1:  # in one pose, ends may differ
         return convolutions
     return convolutions + [(n, module) for n, module in named if PosedPool.is_needed(module) or _pads_unevenly(module)]
@@ -105,6 +107,11 @@ def _places(model: nn.Module, group: Group) -> list[tuple[str, nn.Module]]:
 
 def _posed(module: nn.Module, group: Group, border: str) -> nn.Module:
     """What takes its place."""
+    if isinstance(module, PosedAttention):
+        raise ValueError(
+            f"it is attention in the poses of {module.group.name} with border={module.border!r} already; replace "
+            "convolutions of the original network"
+        )
     if _pads_unevenly(module):
         raise ValueError(f"a picture that is padded more at one end does not turn: got {module}")
     if _looks_around(module):
@@ -112,6 +119,11 @@ def _posed(module: nn.Module, group: Group, border: str) -> nn.Module:
     if has_hooks(module):
         raise ValueError(f"a pool that is replaced must have no hooks: got {module}")
     return PosedPool(module).train(module.training)
+
+
+def _is_other(module: nn.Module, group: Group, border: str) -> bool:
+    """Whether it was replaced already, and in another way."""
+    return isinstance(module, PosedAttention) and (module.group.name, module.border) != (group.name, border)
 
 
 def _pads_unevenly(module: nn.Module) -> bool:

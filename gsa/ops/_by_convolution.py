@@ -24,7 +24,7 @@ def convolved(
     Args:
         features: x, [B, C, M, H, W].
         scores: [heads, P, M, U, V], −∞ outside the window.
-        maps: W_e = W_o^e W_v^e, [C′, heads, C/channel_groups].
+        maps: W_e = W_o^e W_v^e, [heads, C′, C/channel_groups].
         bias, padding, stride, channel_groups: as in `gsa.ops.attend_by_position`.
         crops: of rows, and of columns.
 
@@ -89,12 +89,9 @@ def _joined(pieces: list[Tensor], dim: int) -> Tensor:
 
 
 def _kernel(scores: Tensor, maps: Tensor) -> Tensor:
-    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [C′, heads, C] → [C′·P, C·M, u, v].
-
-    Its channels are next to one another in memory, where keys have no poses: the product has them so, nothing is moved.
-    """
+    """Σ_e W_e softmax(score_e) as filters: [heads, P, M, u, v], [heads, C′, C] → [C′·P, C·M, u, v]."""
     _, poses, key_poses, *sides = scores.shape
     weights = scores.flatten(2).softmax(-1).to(maps)  # scores are precise in networks of any dtype
-    kernel = torch.bmm(weights.flatten(1).T.expand(len(maps), -1, -1), maps)  # [C′, P·M·u·v, C]
-    kernel = kernel.view(len(maps), poses, key_poses, *sides, -1).movedim(-1, 2)
-    return kernel.reshape(len(maps) * poses, -1, *sides)
+    kernel = maps.flatten(1).T @ weights.flatten(1)  # [C′·C, P·M·u·v]
+    kernel = kernel.view(*maps.shape[1:], poses, key_poses, *sides).transpose(1, 2)
+    return kernel.reshape(maps.shape[1] * poses, -1, *sides)

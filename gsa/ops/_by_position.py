@@ -63,7 +63,7 @@ def attend_by_position(
     scores = scores.masked_fill(~window, -torch.inf)
     if channel_groups == 1 and _prefers_matrices(features, scores, value, out, crops, stride):
         return multiplied(features, scores, value, out, bias, padding, crops, stride)
-    maps = out if value is None else torch.bmm(out.transpose(0, 1), value).transpose(0, 1)  # [C′, heads, C]
+    maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
     return convolved(features, scores, maps, bias, padding, crops, stride, channel_groups)
 
 

@@ -75,8 +75,8 @@ class GroupAction(Action):
         (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
 
     Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images, as are features of one pose,
-    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group; [B, N, C] are tokens on a grid of the input's
-    proportions, perhaps behind a class token, which stays.
+    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group; [B, H, W] are maps of the input's own sides, such as
+    labels; other [B, N, C] are tokens on a grid of its proportions, perhaps behind a class token, which stays.
 
     Args:
         group: any group, or its name.
@@ -118,7 +118,8 @@ def action(symmetry: Action | Group | str) -> Action:
 def cannot_move(symmetry: Action, name: str, received: str, x: Tensor) -> ValueError:
     """What is said of a map that returns, for x, what a symmetry says nothing of."""
     return ValueError(
-        f"{name} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens; but it returns "
+        f"{name} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens, or a map [B, H, W] "
+        "of the input's sides; but it returns "
         f"{received} for the input {list(x.shape)}"
     )
 
@@ -127,7 +128,7 @@ def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tenso
     """An output as maps [B, …, h, w] and the way back from them; None where its shape is no map of the input.
 
     Args:
-        output: maps, [B, h, w, C], or tokens [B, N, C] with or without one of a class before them.
+        output: maps, [B, h, w, C], [B, H, W] or tokens [B, N, C] with or without one of a class before them.
         shape: of the input, [..., H, W]; channels come last, and tokens are a grid, where h : w = H : W. What can be
             maps [B, C, h, w] of a layer that cuts borders, or takes every so many-th pixel, is such.
     """
@@ -138,6 +139,8 @@ def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tenso
             return output.movedim(-1, 1), lambda maps: maps.movedim(1, -1)
     if output.ndim in (4, 5):
         return output, lambda maps: maps
+    if output.ndim == 3 and output.shape[1:] == shape[-2:]:
+        return output[:, None], lambda maps: maps[:, 0]
     if output.ndim == 3:
         for first in (0, 1):  # token of a class
             of_class, tokens = output[:, :first], output[:, first:]

@@ -127,6 +127,31 @@ def test_networks_without_convolutions_stay_as_they_are_and_are_told_of(recwarn)
     assert replace_convolutions(model, "R4") is model and isinstance(model[0], PosedAttention) and not recwarn
 
 
+def test_attention_of_another_group_or_border_is_refused_and_not_passed_over():
+    model = replace_convolutions(nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3)), "R4")
+    before = list(model)
+    for group, border in (("R4M", "zeros"), ("R4", "hidden")):
+        rule = "1: it is attention in the poses of R4 with border='zeros' already; replace convolutions of the original"
+        with pytest.raises(ValueError, match=rule):
+            replace_convolutions(model, group, border)
+        assert list(model) == before
+        assert replace_convolutions(model, group, border, skip=["0", "1"]) is model
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(ValueError, match=r"model must be a torch.nn.Module, .*, but got \[Conv2d"):
+        replace_convolutions([nn.Conv2d(2, 2, 3)], "R4")
+
+
+def test_weights_of_a_convolution_may_be_kept_as_they_are():
+    convolution = nn.Conv2d(2, 3, 3)
+    layer = replace_convolutions(nn.Conv2d(2, 3, 3), "R4")
+    layer.load_state_dict(convolution.state_dict(), assign=True)
+    assert all(tensor.is_contiguous() for tensor in layer.state_dict().values())
+    x = torch.rand(1, 2, 5, 5)
+    assert torch.equal(layer(x), replace_convolutions(convolution, "R4")(x))
+
+
 def test_weights_that_two_modules_share_are_refused_and_modules_that_are_shared_stay_so():
     model = nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3))
     model[1].weight = model[0].weight

@@ -114,6 +114,18 @@ def test_maps_of_every_third_pixel_are_no_channels_that_come_last():
     assert torch.equal(GroupAction("R2").moved(maps, 1, torch.Size((1, 1, 12, 18))), maps.rot90(2, (-2, -1)))
 
 
+@pytest.mark.parametrize("sides", [(64, 64), (48, 48), (8, 16)])
+@pytest.mark.parametrize("symmetry", ["R4", Shifts((2, 8), margin=1)])
+def test_maps_without_an_axis_of_channels_are_no_tokens(sides, symmetry):
+    """Labels of the pixels, and a binary network's answers: 64 rows might be read as 8×8 tokens of 64 channels."""
+    x = torch.rand(2, 1, *sides)
+    network = gsa.nn.PosedAttention("R4", 1, 4, 3, border="zeros", bias=False)
+    for head in (lambda maps: maps.argmax(1), lambda maps: maps[:, 0]):
+        assert max(equivariance_error(lambda x, head=head: head(network(x)), x, symmetry).values()) < 1e-14
+        planted = equivariance_error(lambda x, head=head: head(network(x)).flip(1), x, symmetry)
+        assert max(planted.values()) > 1e-2
+
+
 def test_windows_are_no_tokens_of_the_picture():
     network, x = nn.Sequential(Windows(), nn.GELU(), Back()), torch.rand(4, 3, 8, 8)
     for symmetry in ("R4", Shifts((4, 0))):
