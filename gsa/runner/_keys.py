@@ -187,7 +187,7 @@ def _check_monitor(where: str, node: Any) -> None:
     if monitor is None:
         return
     target = str(node.get("_target_"))
-    chooses = target.endswith(("ModelCheckpoint", "BestCheckpoint"))  # weights, by accuracy
+    chooses = target.endswith(("ModelCheckpoint", "BestCheckpoint", "LastCheckpoint"))  # weights, by accuracy
     legal = list(_CHOOSING if chooses else _MONITORED)
     if monitor not in legal:
         raise ConfigError(f"{where}.monitor must be one of {legal}{nearest(str(monitor), legal)}, but got {monitor!r}")

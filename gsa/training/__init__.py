@@ -11,6 +11,7 @@ with brought_by("train"):
     from gsa.training._examination import Examination, Findings, Mistake
     from gsa.training._finite_steps import FiniteSteps, NotFinite
     from gsa.training._history import History
+    from gsa.training._last_checkpoint import LastCheckpoint
     from gsa.training._loss import TrainingLoss
     from gsa.training._moved_runs import MovedRuns
     from gsa.training._muon import Muon, muon
@@ -33,6 +34,7 @@ __all__ = [
     "Findings",
     "FiniteSteps",
     "History",
+    "LastCheckpoint",
     "Mistake",
     "MovedRuns",
     "Muon",

@@ -7,7 +7,7 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, EarlyStopping, GradientAccumulationScheduler
+from lightning.pytorch.callbacks import Callback, EarlyStopping, GradientAccumulationScheduler, ModelCheckpoint
 from lightning.pytorch.loops.optimization.automatic import ClosureResult
 from lightning.pytorch.plugins import MixedPrecision
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy
@@ -34,10 +34,13 @@ __all__ = [
     "looks_for_anomalies",
     "meeting_of",
     "result_of",
+    "resume_accumulation",
     "resume_between_epochs",
+    "save_now",
     "scales_gradients",
     "started_from_outside",
     "stay_stopped",
+    "strategy_timeout",
     "synchronise_batch_norm_on_gpus_only",
     "synchronises_batch_norm",
 ]
@@ -103,9 +106,19 @@ def stay_stopped(trainer: Any) -> None:
         trainer.should_stop = True
 
 
+def strategy_timeout(trainer: lightning.Trainer) -> timedelta | None:
+    """How long processes wait for one another; None where their strategy does not say."""
+    return getattr(trainer.strategy, "_timeout", None)
+
+
 def data_of(trainer: Any) -> Any:
     """The data module that a trainer is at work on, an attribute that it does not declare."""
     return trainer.datamodule
+
+
+def save_now(trainer: lightning.Trainer, callback: ModelCheckpoint) -> None:
+    """What a callback saves, wherever the trainer is."""
+    callback._save_topk_checkpoint(trainer, callback._monitor_candidates(trainer))
 
 
 def scales_gradients(trainer: lightning.Trainer) -> bool:
@@ -121,6 +134,11 @@ def forget_requeueing(trainer: lightning.Trainer) -> None:
     connector: Any = trainer._checkpoint_connector
     kind = type(connector)
     connector.__class__ = type(kind.__name__, (kind,), {"_hpc_resume_path": None})
+
+
+def resume_accumulation(trainer: Any) -> None:
+    """Have an epoch that goes on in its midst accumulate as it began: callbacks say how at its start only."""
+    trainer.accumulate_grad_batches = accumulated(trainer, trainer.current_epoch)
 
 
 def resume_between_epochs(trainer: lightning.Trainer) -> None:
