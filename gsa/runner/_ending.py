@@ -12,6 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from gsa.runner._folder import TakenAway
 from gsa.runner._quoted import override
 
 __all__ = ["Failed", "is_of_the_surroundings", "queue_again_if_told", "way_on", "written_down"]
@@ -37,7 +38,7 @@ def written_down(error: Exception) -> str:
     record = logging.LogRecord(__name__, logging.ERROR, __file__, 0, "this run has failed", None, sys.exc_info())
     told = _told(error)
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, logging.FileHandler):
+        if isinstance(handler, logging.FileHandler) and not isinstance(error, TakenAway):
             with suppress(OSError):  # its folder is gone, or the disk is full
                 with open(handler.baseFilename, "a", encoding="utf-8") as log:
                     log.write(f"{handler.format(record)}\n")

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -14,8 +15,9 @@ from gsa.runner._dotted import flat, is_below, values_of
 from gsa.runner._older import as_meant, network_as_meant
 from gsa.runner._quoted import folder_keys
 from gsa.runner._same_run import OF_CALLBACKS, OF_THE_MACHINE, OF_THE_TRAINING, differing_keys
+from gsa.saved import read_checkpoint
 
-__all__ = ["refuse_other_format", "refuse_other_training", "refuse_unfit"]
+__all__ = ["look_for_best", "refuse_other_format", "refuse_other_training", "refuse_unfit"]
 
 _SHOWN = 5  # names of a message
 
@@ -43,6 +45,32 @@ def refuse_unfit(checkpoint: dict[str, Any], run: Run) -> None:
         _refuse_other_fold(checkpoint, path, config.data)
         if not data.for_test_only:
             _warn_of_another_test(checkpoint, path, data)
+
+
+def look_for_best(checkpoint: dict[str, Any], run: Run) -> None:
+    """Whether the best epoch of before stands beside a checkpoint that a run is about to go on from.
+
+    Raises:
+        ValueError: it does, and is damaged. Where it is missing, a warning says which of the epochs can be chosen.
+    """
+    if run.best is None:
+        return
+    state = checkpoint.get("callbacks", {}).get(run.best.state_key, {})
+    if not (remembered := state.get("best_model_path")):
+        return
+    path = Path(run.config.ckpt_path)
+    best = path.with_name(Path(remembered).name)
+    score = f"{run.best.monitor} {float(state['best_model_score']):.4f}"
+    told = f"the best epoch that {path} remembers ({score})"
+    try:
+        read_checkpoint(best)
+    except FileNotFoundError:
+        warnings.warn(f"{told} is not in {best}: of the epochs from here on, the best is chosen", stacklevel=2)
+    except ValueError as error:
+        raise ValueError(
+            f"{told} would be tested at the end, but: {error}; put it back, or delete it to choose among the epochs "
+            "from here on"
+        ) from error
 
 
 def _refuse_other_network(checkpoint: dict[str, Any], config: DictConfig, training_only: Container[str]) -> None:

@@ -4,7 +4,7 @@ import fcntl
 import os
 import socket
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -13,13 +13,26 @@ from gsa.files import remove_leftovers
 from gsa.runner._quoted import folder_keys
 from gsa.runner._schema import ConfigError
 
-__all__ = ["Busy", "held", "held_by", "is_held", "refuse_among_classes", "refuse_unwritable_folder"]
+__all__ = [
+    "Busy",
+    "TakenAway",
+    "held",
+    "held_by",
+    "in_place",
+    "is_held",
+    "refuse_among_classes",
+    "refuse_unwritable_folder",
+]
 
 _held: dict[Path, IO] = {}  # by this process
 
 
 class Busy(ConfigError):
     """Another process is at work in the folder of a run."""
+
+
+class TakenAway(OSError):
+    """The folder of a run is no longer where it was; what stands there is another."""
 
 
 @contextmanager
@@ -44,6 +57,30 @@ def held(folder: Path) -> Iterator[None]:
             yield
         finally:
             del _held[folder]
+
+
+@contextmanager
+def in_place(folder: Path) -> Iterator[Callable[[], None]]:
+    """What looks whether a folder is still the one that it is now, before more is written there.
+
+    Of two runs, each in a folder of its own by one name, the earlier would else write into that of the later.
+
+    Raises:
+        TakenAway: when it is called, and the folder was removed, moved, or replaced.
+    """
+    mark = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # while it is open, no other folder is taken for this one
+
+    def look() -> None:
+        if not (folder.is_dir() and os.path.samestat(folder.stat(), os.fstat(mark))):
+            raise TakenAway(
+                f"{folder} was removed, moved or replaced while its run was at work in it, which writes nothing more "
+                "there; if it was moved, the run goes on from where it stands now, with ckpt_path=auto"
+            )
+
+    try:
+        yield look
+    finally:
+        os.close(mark)
 
 
 def held_by(processes: Iterable[int], folder: Path) -> list[Path]:

@@ -24,10 +24,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from omegaconf import DictConfig, OmegaConf
 from torch.distributed import TCPStore
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, RunProcsResult, start_processes
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
+from gsa.runner._config_file import write_config
 from gsa.runner._libraries import granted_cores
 from gsa.runner._quiet import at_levels
 from gsa.training import SaveOnSignal, Stopped
@@ -43,27 +45,32 @@ class RankFailed(RuntimeError):
     """One of the processes of a run has failed, and all have ended."""
 
 
-def launch(folder: Path, world: int, resumed: str | None = None) -> None:
-    """Run the configuration that stands in a folder, in several processes on this machine, to its end.
+def launch(config: DictConfig, world: int) -> None:
+    """Run a configuration in several processes on this machine, to its end.
 
     Rank 0 prints where this process does, the others into rank_<n>.log.
 
     Args:
-        folder: of the run, with its config.yaml.
+        config: of the run, whose folder is there.
         world: number of processes.
-        resumed: the checkpoint that it goes on from.
 
     Raises:
         RankFailed: with the error of the rank that failed first.
         Stopped: by a signal to this process, or to one of the others.
     """
-    listener = SaveOnSignal(str(folder / "checkpoints"), resumed)
+    folder = Path(config.output_dir)
+    listener, before = SaveOnSignal(str(folder / "checkpoints"), config.ckpt_path), _written(folder / "report.json")
     listener.waits = True
     store = _meeting_point()
-    with listener.listening(), at_levels(_SILENT), TemporaryDirectory() as errors:
-        processes = _start(folder, world, store.port, errors)
+    with listener.listening(), at_levels(_SILENT), TemporaryDirectory() as apart:
+        write_config(OmegaConf.to_yaml(config, resolve=True), Path(apart))
+        processes = _start(folder, apart, world, store.port)
         try:
             result = _wait(processes, listener)
+        except ValueError as error:  # of torch's, which reads what a process has written of its end
+            raise RankFailed(
+                f"a process has failed, and what it wrote of that in {apart} is cut short: is its disk full?"
+            ) from error
         finally:
             processes.close(signal.SIGKILL)
         told = listener.received is not None
@@ -71,7 +78,7 @@ def launch(folder: Path, world: int, resumed: str | None = None) -> None:
         if failures and not (told and (0 not in failures or not any(map(_error, failures.values())))):
             raise RankFailed(_explain(failures, folder))
     listener.stop_if_told()  # in the way of whoever waits for SIGUSR2
-    if not (folder / "report.json").exists():
+    if _written(folder / "report.json") == before:
         raise Stopped(signal.SIGTERM, listener.checkpoint)
 
 
@@ -82,10 +89,15 @@ def _meeting_point() -> TCPStore:
     return TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False, master_listen_fd=bound.detach())
 
 
-def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
+def _written(report: Path) -> tuple[int, int] | None:
+    """Which report there is, if any: a run that goes on has one of before."""
+    return (report.stat().st_ino, report.stat().st_mtime_ns) if report.exists() else None
+
+
+def _start(folder: Path, apart: str, world: int, port: int) -> PContext:
     # Modules are looked for where this process does, and not in the current folder first.
     begin = f"import sys; sys.path[:] = {list(map(str, sys.path))!r}; from gsa.runner import rank; rank.run()"
-    command = ("-P", "-c", begin, str(folder / "config.yaml"), str(os.getpid()))
+    command = ("-P", "-c", begin, str(folder), str(Path(apart) / "config.yaml"), str(os.getpid()))
     wished = os.environ.get("OMP_NUM_THREADS")
     is_for_all = not wished or wished == granted_cores()
     same = {
@@ -102,7 +114,7 @@ def _start(folder: Path, world: int, port: int, errors: str) -> PContext:
     environments = {rank: same | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(world)}
     arguments = dict.fromkeys(range(world), command)
     with ThreadPoolExecutor(1) as thread:  # where the library cannot set signal handlers of its own
-        logs = DefaultLogsSpecs(log_dir=errors)
+        logs = DefaultLogsSpecs(log_dir=apart)
         start = thread.submit(start_processes, "rank", sys.executable, arguments, environments, logs)
     processes = start.result()
     processes.close = partial(processes.close, timeout=GRACE)  # by which the library ends those that have not failed

@@ -30,8 +30,8 @@ from gsa.runner._build import Run, build, make_loggers
 from gsa.runner._config_file import write_config
 from gsa.runner._dotted import flat, values_of
 from gsa.runner._estimate import estimated
-from gsa.runner._fitting import refuse_unfit
-from gsa.runner._folder import held, refuse_unwritable_folder
+from gsa.runner._fitting import look_for_best, refuse_unfit
+from gsa.runner._folder import held, in_place, refuse_unwritable_folder
 from gsa.runner._keys import GRAPH
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._meeting import leave_group, meet
@@ -46,6 +46,7 @@ from gsa.runner._starting import start_from
 from gsa.runner._wandb import closing_wandb, keep_wandb_ids
 from gsa.saved import read_checkpoint
 from gsa.training import Findings, warn_of_batch_norm
+from gsa.training.adapter import leave_out_idle_hooks
 
 __all__ = ["take_part", "train"]
 
@@ -98,11 +99,11 @@ def _train(run: Run) -> Results:
                     if is_new:
                         shutil.rmtree(run.folder)
                     raise
-            if not (trains_here and _goes_on(run)):
+            if not _goes_on(run):
                 _write_config(run)
             if trains_here:
                 return _train_here(run)
-            launch(run.folder, run.trainer.world_size, run.config.ckpt_path)
+            launch(run.config, run.trainer.world_size)
     report = read_report(run.folder)
     return of_report(report), {"report": report, "folder": run.folder}
 
@@ -124,8 +125,13 @@ def _train_here(run: Run) -> Results:
     forget_peak_memory(run.trainer.strategy.root_device)
     if is_first_rank():
         _announce(run)
-    metrics, before, findings = _train_and_test(run)
-    leave_group()
+    trainer: Any = run.trainer  # which does not declare its callbacks
+    with in_place(run.folder) if is_first_rank() else nullcontext(lambda: None) as look:
+        trainer.callbacks.append(LambdaCallback(on_save_checkpoint=lambda *_: look()))
+        leave_out_idle_hooks(trainer)
+        metrics, before, findings = _train_and_test(run)
+        leave_group()
+        look()
     objects = {
         "data": run.data,
         "network": run.network,
@@ -150,7 +156,10 @@ def _read_inputs(run: Run) -> None:
         _set_up(run.data)
         refuse_bad_lengths(run)
         if run.config.ckpt_path is not None:
-            refuse_unfit(read_checkpoint(run.config.ckpt_path), run)
+            checkpoint = read_checkpoint(run.config.ckpt_path)
+            refuse_unfit(checkpoint, run)
+            if run.config.train:
+                look_for_best(checkpoint, run)
         elif (path := run.config.get("start_from")) is not None:  # which older configurations lack
             start_from(run, path)
     except (ValueError, FileNotFoundError) as error:

@@ -30,6 +30,6 @@ class LastCheckpoint(ModelCheckpoint):
     def on_validation_end(self, *_: Any) -> None:
         """Its epoch is not at an end."""
 
-    def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+    def on_train_epoch_end(self, trainer: Any, module: lightning.LightningModule) -> None:
         if (trainer.current_epoch + 1) % (self.every_n_epochs or 1) == 0 and not trainer.fast_dev_run:
             save_now(trainer, self)

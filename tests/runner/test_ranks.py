@@ -319,6 +319,23 @@ def test_a_signal_outside_of_training_stops_all_and_the_run_goes_on(tmp_path, pl
 
 
 @pytest.mark.slow
+def test_the_report_of_before_stays_until_the_first_step(tmp_path):
+    run = tmp_path / "run"
+    options = (*SMALLEST[:-2], *TWO[:2], "trainer.limit_train_batches=3", "scheduler=constant", f"hydra.run.dir={run}")
+    tell = "+callbacks.tell._target_=tests.runner.faults.TellParent"
+    command = [sys.executable, str(ROOT / "train.py"), *options, tell]
+    longer = [*command, "trainer.max_epochs=2", f"ckpt_path={run}/checkpoints/last.ckpt"]
+    subprocess.run([*command, "trainer.max_epochs=1"], cwd=ROOT, check=True, capture_output=True)
+    before = [(run / name).read_text() for name in ("report.json", "config.yaml")]
+    env = os.environ | {"TOLD_AT": "on_fit_start"}
+    told = subprocess.run(longer, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert told.returncode == 143 and "stopped by SIGTERM" in told.stderr, told.stderr
+    assert [(run / name).read_text() for name in ("report.json", "config.yaml")] == before
+    subprocess.run(longer, cwd=ROOT, check=True, capture_output=True)
+    assert json.loads((run / "report.json").read_text())["epochs"] == 2
+
+
+@pytest.mark.slow
 def test_a_second_signal_ends_all_processes_at_once(tmp_path):
     run = tmp_path / "run"
     process, _ = started(run, *failing("hang", rank=0), "data.num_workers=1")

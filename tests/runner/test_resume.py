@@ -21,7 +21,7 @@ from gsa.runner import ConfigError, build, train
 from gsa.runner._config_file import read_config
 from gsa.runner._dotted import values_of
 from gsa.runner._fitting import refuse_other_training, refuse_unfit
-from gsa.runner._folder import held
+from gsa.runner._folder import TakenAway, held
 from gsa.runner._metrics import of_report
 from gsa.runner._resume import finished_report
 from gsa.saved import export, read
@@ -52,6 +52,41 @@ def test_auto_starts_resumes_and_skips(small, tmp_path, capsys):
         ValueError, match=r"values of optimizer.lr \(0.\d+ there\): give .*, or choose another folder \([^)]*\)$"
     ):
         train(small(*options, "optimizer.lr=0.5"))
+
+
+def test_a_best_epoch_that_is_lost_is_told_of_before_more_is_trained(small, tmp_path):
+    best = tmp_path / "run" / "checkpoints" / "best.ckpt"
+    train(small("trainer.max_epochs=2", "scheduler=constant"))
+    longer = small("trainer.max_epochs=3", "scheduler=constant", f"ckpt_path={best.with_name('last.ckpt')}")
+    whole = best.read_bytes()
+    best.write_bytes(whole[:999] + bytes([whole[999] ^ 1]) + whole[1000:])
+    with pytest.raises(ConfigError, match=r"remembers \(val/accuracy 0.*its content has"):
+        train(longer)
+    best.write_bytes(whole)
+    train(longer)
+    best.unlink()
+    longer.trainer.max_epochs = 4
+    with pytest.warns(UserWarning, match=r"remembers \(val/accuracy 0.* is not in .*: of the epochs from here"):
+        _, objects = train(longer)
+    assert objects["report"]["best_epoch"] == 3
+
+
+def test_a_run_whose_folder_is_taken_away_writes_nothing_into_that_of_the_next(small, tmp_path):
+    folder = tmp_path / "run"
+
+    def replace(module):
+        shutil.rmtree(folder)
+        (folder / "checkpoints").mkdir(parents=True)
+
+    for part, epochs in (("training", 2), ("test", 1)):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(TakenAway, match="removed, moved or replaced"):
+            act_in(patch, 1, 0, replace, part)
+            train(small(f"trainer.max_epochs={epochs}"))
+        assert [*folder.rglob("*")] == [folder / "checkpoints"]
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(TakenAway):
+        act_in(patch, 1, 0, lambda module: folder.rename(tmp_path / "moved"))
+        train(small("trainer.max_epochs=2"))
+    assert not folder.exists() and (tmp_path / "moved" / "checkpoints" / "last.ckpt").exists()
 
 
 def test_auto_takes_no_run_for_one_with_other_callbacks(small):
