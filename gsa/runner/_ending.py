@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from itertools import dropwhile
 from pathlib import Path
@@ -15,11 +16,17 @@ from omegaconf import DictConfig
 from gsa.runner._folder import TakenAway
 from gsa.runner._quoted import override
 
-__all__ = ["Failed", "is_of_the_surroundings", "queue_again_if_told", "way_on", "written_down"]
+__all__ = ["Failed", "comes_from", "is_of_the_surroundings", "queue_again_if_told", "way_on", "written_down"]
 
 
 class Failed(Exception):
     """What ended a run, in words; not a mistake of the program."""
+
+
+def comes_from(package: str, error: BaseException) -> bool:
+    """Whether it was raised there."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return f"{frame.f_globals['__name__']}.".startswith(f"{package}.")
 
 
 def is_of_the_surroundings(error: Exception) -> bool:
@@ -78,6 +85,8 @@ def _told(error: Exception) -> str:
     """Of an error in a worker that loads data, without the traceback that torch makes part of it."""
     if _lacks_compiler(error):
         return "compile=true needs a C++ compiler, but none works (g++, or CXX): install one, or say compile=false"
+    if comes_from("wandb", error):
+        return f"wandb, which this run is logged with, has failed: {error or type(error).__name__}"
     _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
     if not is_of_worker:
         return str(error)

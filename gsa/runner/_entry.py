@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import traceback
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,7 @@ from gsa.files import one_line, printable_lines
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
 from gsa.runner._dotenv import read_variables, take_dotenv
-from gsa.runner._ending import Failed, is_of_the_surroundings, queue_again_if_told, way_on, written_down
+from gsa.runner._ending import Failed, comes_from, is_of_the_surroundings, queue_again_if_told, way_on, written_down
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
@@ -38,6 +37,7 @@ from gsa.runner._libraries import settle
 from gsa.runner._nodes import store_presets, with_network
 from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
+from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
 from gsa.runner._sweep_signals import let_jobs_save
 from gsa.runner._wandb import wandb_is_out_of_reach
@@ -96,15 +96,21 @@ def main() -> None:
         note(f"the run has failed: {failed}")
         raise SystemExit(1) from None
     except ValueError as error:
-        if _comes_from("hydra", error):
+        if comes_from("hydra", error):
             no_group = str(error).startswith("Config group override must be")
             _refuse(one_line(error) + " (a group is left out by ~group, not by group=null)" * no_group)
-        if not _comes_from("optuna", error):
+        if not comes_from("optuna", error):
             raise
         print(f"the search has failed, see the logs of its trials: {one_line(error)}", file=sys.stderr)
         raise SystemExit(1) from None
+    except RuntimeError as error:
+        if not comes_from("joblib", error):
+            raise
+        way = f"{override('hydra.sweep.dir', _sweeps[-1])} ckpt_path=auto" if _sweeps else "ckpt_path=auto"
+        note(f"a process of this sweep was killed; the same command with  {way} does the jobs that are left")
+        raise SystemExit(1) from None
     except SystemExit as ended:
-        if _comes_from("argparse", ended):  # after its usage
+        if comes_from("argparse", ended):  # after its usage
             print("values are given as key=value, without dashes, such as trainer.max_epochs=3", file=sys.stderr)
         raise
     except KeyboardInterrupt:  # before the run listens
@@ -185,11 +191,6 @@ class RefuseBadConfig(Callback):
         for place in self.missing[1:]:
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
-
-
-def _comes_from(package: str, error: BaseException) -> bool:
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return f"{frame.f_globals['__name__']}.".startswith(f"{package}.")
 
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")

@@ -16,6 +16,7 @@ from hydra.errors import HydraException, MissingConfigException
 import gsa
 from gsa.runner import _entry
 from gsa.runner._argparse import let_hydra_parse
+from gsa.runner._ending import written_down
 from gsa.runner._entry import RefuseBadConfig, options_last
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy
@@ -233,3 +234,17 @@ def test_python_that_looks_at_helps_lets_hydra_begin(monkeypatch):
     argparse.ArgumentParser().add_argument("--later", help=Later())
     with pytest.raises(ValueError, match="badly formed"):
         argparse.ArgumentParser().add_argument("--wrong", help="100 %")
+
+
+def test_of_what_wandb_has_failed_in_it_is_named():
+    """Its process may be killed, as by a machine that is out of memory."""
+    told = {}
+    for name in ("wandb.sdk.lib", "wandbox"):
+        place = {"__name__": name}
+        exec("def fail():\n    raise ConnectionError('Connection lost')", place)
+        try:
+            place["fail"]()
+        except ConnectionError as error:
+            told[name] = written_down(error)
+    assert told["wandb.sdk.lib"].startswith("wandb, which this run is logged with, has failed: Connection lost")
+    assert told["wandbox"].startswith("Connection lost")

@@ -253,6 +253,20 @@ def test_jobs_side_by_side_save_when_their_sweep_is_told_to_stop(tmp_path):
     assert said.count("stopped by SIGTERM and saved in") == 2 and "Traceback" not in said, said
 
 
+@pytest.mark.slow
+def test_a_process_of_a_sweep_that_is_killed_ends_it_in_a_line_and_the_rest_is_done_later(tmp_path, monkeypatch):
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    words = ("seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "trainer.max_epochs=2", "ckpt_path=auto")
+    kill = ("+callbacks.fail._target_=tests.runner.faults.FailAt", "+callbacks.fail.how=kill")
+    monkeypatch.setenv("FAILING_RANK", "0")
+    killed = sweep(tmp_path, *words, *kill)
+    assert killed.returncode == 1 and "Traceback" not in killed.stderr, killed.stderr
+    assert f"a process of this sweep was killed; the same command with  hydra.sweep.dir={tmp_path} " in killed.stderr
+    monkeypatch.setenv("FAILING_RANK", "9")
+    assert sweep(tmp_path, *words, *kill).returncode == 0
+    assert all((tmp_path / str(job) / "report.json").exists() for job in range(2))
+
+
 def test_optuna_searches(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     done = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=2", "objective=val/accuracy")
