@@ -136,23 +136,27 @@ class Classifier(lightning.LightningModule):
             checkpoint["pictures"], checkpoint["digests"] = data.picture_format(), dict(data.digests)
         checkpoint["groups"] = groups_within(self.network)
         self._count("train")
-        if in_mid_epoch(self.trainer):  # sums of the epoch so far, over all processes
+        if in_mid_epoch(self.trainer):  # sums of the epoch so far, of every process
             checkpoint["train_metrics"] = {
-                name: {key: self._summed(value) for key, value in metric.metric_state.items()}
+                name: {key: self._of_all(value) for key, value in metric.metric_state.items()}
                 for name, metric in self._train_metrics().items()
             }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """With the metrics of an epoch that goes on in its midst; one process takes what all had."""
+        """With the metrics of an epoch that goes on in its midst: of every process, or of all in the first."""
         if self._trainer is None:  # `load_from_checkpoint`
             return
         states, count = checkpoint.get("optimizer_states", []), len(list(self.network.parameters()))
         checkpoint["optimizer_states"] = [without_empty(state, count) for state in states]
         keep_patience(self.trainer, checkpoint)
-        for name, state in checkpoint.get("train_metrics", {}).items() if self.global_rank == 0 else ():
+        for name, state in checkpoint.get("train_metrics", {}).items():
             metric = self._train_metrics()[name]
             for key in state.keys() & metric.metric_state.keys():  # of earlier versions there were others
-                setattr(metric, key, state[key])
+                of_all = state[key].view(-1, *getattr(metric, key).shape)  # which saved their sum
+                if len(of_all) == self.trainer.world_size:
+                    setattr(metric, key, of_all[self.global_rank])
+                elif self.global_rank == 0:
+                    setattr(metric, key, of_all.sum(0))
 
     def on_test_epoch_start(self) -> None:
         self.examination.reset()
@@ -222,8 +226,9 @@ class Classifier(lightning.LightningModule):
     def _train_metrics(self) -> dict[str, Any]:
         return {"loss": self.mean_loss["train_"], "accuracy": self.accuracy["train_"]}
 
-    def _summed(self, value: Tensor) -> Tensor:
-        return self.trainer.strategy.reduce(value.clone(), reduce_op="sum")
+    def _of_all(self, value: Tensor) -> Tensor:
+        """What each process has, one after the other."""
+        return self.trainer.strategy.all_gather(value.clone()).view(-1, *value.shape)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         optimizer = self.new_optimizer(fused=fuses(self.trainer))

@@ -152,12 +152,21 @@ def test_losses_of_an_evaluation_have_no_weights(part):
     torch.testing.assert_close(made._step(part, (x, labels)), F.cross_entropy(made(x), labels))
 
 
-def test_metrics_of_half_an_epoch_are_summed_and_go_on_in_the_first_process():
-    made, saved = classifier(), {"loss": {"total": torch.tensor(6.0), "count": torch.tensor(3.0)}}
-    reduced = {"sum": lambda x: 2 * x, "mean": lambda x: x}
-    for rank in (1, 0):
-        strategy = SimpleNamespace(reduce=lambda x, reduce_op: reduced[reduce_op](x))
-        made._trainer = SimpleNamespace(global_rank=rank, callbacks=[], strategy=strategy)
-        made.on_load_checkpoint({"train_metrics": saved})
-        assert made.mean_loss["train_"].count == (0 if rank else 3)
-    assert made._summed(torch.tensor(3.0)) == 6
+def test_metrics_of_half_an_epoch_go_on_where_they_were_or_together_in_the_first_process():
+    """Of as many processes bit for bit: sums in another order would be rounded in another way."""
+
+    def loaded(value, rank, world):
+        made = classifier()
+        made._trainer = SimpleNamespace(global_rank=rank, world_size=world, callbacks=[])
+        made.on_load_checkpoint({"train_metrics": {"loss": {"count": value, "gone": value}}})
+        return made.mean_loss["train_"].count
+
+    two, earlier = torch.tensor([5.0, 7.0]), torch.tensor(12.0)
+    assert [loaded(two, rank, 2) for rank in (0, 1)] == [5, 7]
+    assert [loaded(two, rank, 3) for rank in (0, 1, 2)] == [12, 0, 0]
+    assert [loaded(earlier, rank, 2) for rank in (0, 1)] == [12, 0]
+    assert loaded(two, 0, 1) == loaded(earlier, 0, 1) == 12
+    made = classifier()
+    for gathered in (torch.tensor([3.0, 4.0]), torch.tensor(3.0)):  # of two processes, of one
+        made._trainer = SimpleNamespace(strategy=SimpleNamespace(all_gather=lambda value, all=gathered: all))
+        assert torch.equal(made._of_all(torch.tensor(3.0)), gathered.view(-1))
