@@ -159,8 +159,7 @@ class PosedAttention(nn.Module):
                 f"posed attention takes images [B, {self.in_channels}, H, W], but got the shape {list(images.shape)}"
             )
         check_floating(images, "attention")
-        images = _spread(images, self.spread)
-        height, width = images.shape[-2:]
+        height, width = ((length - 1) * self.spread + 1 for length in images.shape[-2:])
         window, crops, longer = self._window_from_both_ends(height, width)
         sides = height + 2 * self.padding, width + 2 * self.padding
         scores = self.encoding.position_scores(window, *sides, longer)
@@ -177,6 +176,7 @@ class PosedAttention(nn.Module):
             crop=crops,
             stride=self.stride,
             channel_groups=self.channel_groups,
+            spread=self.spread,
         )
         if output_size is not None and tuple(output_size)[-2:] != tuple(lifted.shape[-2:]):
             raise ValueError(
@@ -220,13 +220,3 @@ class PosedAttention(nn.Module):
             + (f", channel_groups={self.channel_groups}" if self.channel_groups > 1 else "")
             + (f", spread={self.spread}" if self.spread > 1 else "")
         )
-
-
-def _spread(images: Tensor, apart: int) -> Tensor:
-    """Zeros between the pixels: [B, C, H, W] → [B, C, (H − 1)·apart + 1, (W − 1)·apart + 1]."""
-    if apart == 1:
-        return images
-    height, width = ((length - 1) * apart + 1 for length in images.shape[-2:])
-    spread = images.new_zeros(*images.shape[:2], height, width)
-    spread[..., ::apart, ::apart] = images
-    return spread

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["convolved"]
+__all__ = ["convolved", "convolved_between"]
 
 
 def convolved(
@@ -53,6 +53,34 @@ def convolved(
         for y, u, down in rows
     ]  # fmt: skip
     return _joined(result, dim=-2).unflatten(1, (-1, poses))
+
+
+def convolved_between(
+    features: Tensor,
+    scores: Tensor,
+    maps: Tensor,
+    bias: Tensor | None,
+    crops: tuple[int, int],
+    spread: int,
+    channel_groups: int = 1,
+) -> Tensor:
+    """The same of pixels that zeros were put between, where no window is cut: a transposed convolution.
+
+    Args:
+        crops: of rows, and of columns, of the map with the zeros.
+        spread: so many pixels apart are those of the picture.
+    """
+    poses, sides = scores.shape[1], scores.shape[-2:]
+    by_group = _kernel(scores, maps).unflatten(0, (channel_groups, -1)).transpose(1, 2)
+    result = F.conv_transpose2d(
+        features.flatten(1, 2),
+        by_group.flatten(0, 1).flip(-2, -1),
+        None if bias is None else bias.repeat_interleave(poses, 0),
+        spread,
+        [(side - 1) // 2 + crop for side, crop in zip(sides, crops, strict=True)],
+        groups=channel_groups,
+    )
+    return result.unflatten(1, (-1, poses))
 
 
 def _alike(length: int, side: int, crop: int, stride: int) -> list[tuple[slice, slice, int]]:

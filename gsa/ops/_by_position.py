@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from gsa.ops._by_convolution import convolved
+from gsa.ops._by_convolution import convolved, convolved_between
 from gsa.ops._by_matrices import multiplied
 from gsa.ops._validation import check_centre
 
@@ -27,6 +27,7 @@ def attend_by_position(
     crop: int | tuple[int, int] = 0,
     stride: int = 1,
     channel_groups: int = 1,
+    spread: int = 1,
 ) -> Tensor:
     """Heads whose scores know only relative position and pose, with their values and the map that joins them.
 
@@ -50,6 +51,8 @@ def attend_by_position(
             padding are asked, too.
         stride: every so many-th pixel of what is left is asked.
         channel_groups: as many groups of channels keep to themselves, as in a grouped convolution; with value None.
+        spread: s; s − 1 zeros, which are keys and are asked, are put between the pixels first: (H − 1) s + 1 and
+            (W − 1) s + 1 take the place of H and W.
 
     Returns:
         [B, C′, P, ⌈(H − 2·crop)/stride⌉, ⌈(W − 2·crop)/stride⌉], each with its own crop
@@ -58,13 +61,32 @@ def attend_by_position(
         ValueError: shapes that do not fit; a window without its centre; a crop that leaves nothing.
     """
     crops = (crop, crop) if isinstance(crop, int) else crop
-    _check(features, scores, window, value, out, bias, padding, crops, stride, channel_groups)
+    _check(features, scores, window, value, out, bias, padding, crops, stride, channel_groups, spread)
     check_centre(window)
     scores = scores.masked_fill(~window, -torch.inf)
+    if spread > 1:
+        reaches = [(side // 2, (side - 1) // 2) for side in window.shape]  # before a pixel, and after it
+        if stride == 1 and all(
+            crop + padding >= before and crop + after >= 0 for crop, (before, after) in zip(crops, reaches, strict=True)
+        ):
+            return convolved_between(features, scores, _maps(value, out), bias, crops, spread, channel_groups)
+        features = _with_zeros_between(features, spread)
     if channel_groups == 1 and _prefers_matrices(features, scores, value, out, crops, stride):
         return multiplied(features, scores, value, out, bias, padding, crops, stride)
-    maps = out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)  # [heads, C′, C]
-    return convolved(features, scores, maps, bias, padding, crops, stride, channel_groups)
+    return convolved(features, scores, _maps(value, out), bias, padding, crops, stride, channel_groups)
+
+
+def _maps(value: Tensor | None, out: Tensor) -> Tensor:
+    """W_o^e W_v^e, [heads, C′, C]."""
+    return out.transpose(0, 1) if value is None else torch.bmm(out.transpose(0, 1), value)
+
+
+def _with_zeros_between(features: Tensor, spread: int) -> Tensor:
+    """[…, H, W] → […, (H − 1)·spread + 1, (W − 1)·spread + 1]."""
+    height, width = ((length - 1) * spread + 1 for length in features.shape[-2:])
+    apart = features.new_zeros(*features.shape[:-2], height, width)
+    apart[..., ::spread, ::spread] = features
+    return apart
 
 
 def _check(
@@ -78,6 +100,7 @@ def _check(
     crops: tuple[int, int],
     stride: int,
     channel_groups: int,
+    spread: int,
 ) -> None:
     heads, key_poses, sides = scores.shape[0], scores.shape[2], tuple(scores.shape[3:])
     if features.ndim != 5 or features.shape[2] != key_poses:
@@ -104,7 +127,9 @@ def _check(
         raise ValueError(f"bias must be [{out.shape[0]}] here, as out is, but got the shape {list(bias.shape)}")
     if padding < 0:
         raise ValueError(f"padding must not be negative, but got {padding}")
-    height, width = features.shape[-2:]
+    if spread < 1:
+        raise ValueError(f"spread must be positive, but got {spread}")
+    height, width = ((length - 1) * spread + 1 for length in features.shape[-2:])
     left = [length + 1 - side % 2 - 2 * crop for length, side, crop in zip((height, width), sides, crops, strict=True)]
     if min(crops) < -padding or min(left) < 1:
         of = (

@@ -98,9 +98,7 @@ def _start(folder: Path, apart: str, world: int, port: int) -> PContext:
     # Modules are looked for where this process does, and not in the current folder first; Ctrl-C before a run listens
     # ends a process without a traceback.
     quietly = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
-    begin = (
-        f"{quietly}; import sys; sys.path[:] = {list(map(str, sys.path))!r}; from gsa.runner import rank; rank.run()"
-    )
+    begin = f"{quietly}; import sys; sys.path[:] = {[*map(str, sys.path)]!r}; from gsa.runner import rank; rank.run()"
     command = ("-P", "-c", begin, str(folder), str(Path(apart) / "config.yaml"), str(os.getpid()))
     wished = os.environ.get("OMP_NUM_THREADS")
     is_for_all = not wished or wished == granted_cores()

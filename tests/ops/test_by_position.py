@@ -54,6 +54,35 @@ def test_windows_of_all_sides_are_the_formula(sides, padding, crop, as_matrices,
         torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("sides", [(3, 3), (4, 4), (2, 2), (5, 3)])
+@pytest.mark.parametrize("padding, crop", [(0, 0), (2, 0), (3, -1), (1, (0, 1)), (2, 2)])
+@pytest.mark.parametrize("channel_groups", [1, 2])
+def test_zeros_between_the_pixels_are_the_same_whether_they_are_put_there_or_not(sides, padding, crop, channel_groups):
+    """As a transposed convolution where no window is cut; the map with zeros is judged by the formula above."""
+    window = torch.ones(sides, dtype=torch.bool)
+    scores = torch.randn(3, 4, 2, *sides, requires_grad=True)
+    out = torch.randn(4, 3, 6 // channel_groups, requires_grad=True)
+    bias, options = torch.randn(4), {"padding": padding, "crop": crop, "channel_groups": channel_groups}
+    for (high, wide), spread, stride in product([(3, 4), (1, 5)], (2, 3), (1, 2)):
+        x = torch.randn(2, 6, 2, high, wide, requires_grad=True)
+        apart = torch.zeros(2, 6, 2, (high - 1) * spread + 1, (wide - 1) * spread + 1)
+        apart[..., ::spread, ::spread] = x
+        if apart.shape[-2] <= 2 * max(crop if isinstance(crop, tuple) else (crop,)):
+            continue
+        expected = gsa.ops.attend_by_position(apart, scores, window, None, out, bias, stride=stride, **options)
+        found = gsa.ops.attend_by_position(x, scores, window, None, out, bias, stride=stride, spread=spread, **options)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        weights = torch.randn_like(found)
+        for a, b in zip(
+            torch.autograd.grad((weights * found).sum(), (x, scores, out)),
+            torch.autograd.grad((weights * expected).sum(), (x, scores, out)),
+            strict=True,
+        ):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
+    with pytest.raises(ValueError, match="spread must be positive, but got 0"):
+        gsa.ops.attend_by_position(x, scores, window, None, out, spread=0, **options)
+
+
 def test_the_window_must_hold_the_pixels_that_its_middle_lies_between():
     features, maps = torch.randn(1, 2, 1, 5, 6), torch.randn(4, 3, 2)
     for sides, middle in (((2, 3), (0, 1)), ((4, 4), (2, 1)), ((3, 2), (1, 1))):
