@@ -16,6 +16,7 @@ from gsa.groups import Group
 from gsa.nn._border import check_border, zeros_beyond
 from gsa.nn._filters import filters_of, of_transposed
 from gsa.nn._strides import left_over
+from gsa.nn._strongest import strongest
 
 __all__ = ["PosedAttention"]
 
@@ -183,7 +184,7 @@ class PosedAttention(nn.Module):
                 "attention in the place of a transposed convolution has a size, by its output_padding: expected "
                 f"output_size={list(lifted.shape[-2:])} here, but got {list(output_size)}"
             )
-        return lifted.amax(2)
+        return strongest(lifted)
 
     def _window_from_both_ends(self, height: int, width: int) -> tuple[Rectangle, tuple[int, int], tuple[int, int]]:
         """The window whose strides end where the picture does, its crops, and how much longer it is.
