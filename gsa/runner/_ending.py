@@ -25,8 +25,8 @@ class Failed(Exception):
 
 def comes_from(package: str, error: BaseException) -> bool:
     """Whether it was raised there."""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return f"{frame.f_globals['__name__']}.".startswith(f"{package}.")
+    names = [frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return f"{names[-1] if names else ''}.".startswith(f"{package}.")
 
 
 def is_of_the_surroundings(error: Exception) -> bool:
