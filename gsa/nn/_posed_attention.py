@@ -125,7 +125,7 @@ class PosedAttention(nn.Module):
         if window**2 > _MUCH * heads:
             warnings.warn(
                 f"heads move, so that attention in the place of {convolution} looks at all {window}×{window} pixels: "
-                f"{window**2 // heads} times the products",
+                f"up to {window**2 // heads} times the products, on maps as large as that",
                 stacklevel=2,
             )
         made = cls(

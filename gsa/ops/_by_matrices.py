@@ -32,12 +32,13 @@ def multiplied(
     """
     batch, channels, _, height, width = features.shape
     heads, poses = scores.shape[:2]
-    rows, columns = (
-        _seen(length, side, padding, crop, stride, scores.device)
-        for length, side, crop in zip((height, width), scores.shape[-2:], crops, strict=True)
-    )
+    lines = list(zip((height, width), scores.shape[-2:], crops, strict=True))
+    is_whole = all(crop + padding >= side // 2 for _, side, crop in lines)
+    if is_whole:  # all see as much of their windows; keys beyond the border, which are zero, are in the sums alone
+        scores, padding = scores.flatten(2).log_softmax(-1).view(scores.shape), 0
+    rows, columns = (_seen(length, side, padding, crop, stride, scores.device) for length, side, crop in lines)
     sides = len(rows), len(columns)
-    weights = _weights(scores, rows, columns)  # [heads, P, H′, W′, M, H + 2·padding, W + 2·padding]
+    weights = _weights(scores, rows, columns, is_whole)  # [heads, P, H′, W′, M, H + 2·padding, W + 2·padding]
     if padding:  # what lies there is zero
         weights = weights[..., padding:-padding, padding:-padding]
     weights = weights.reshape(heads, poses * sides[0] * sides[1], -1).to(features)
@@ -61,10 +62,13 @@ def _seen(length: int, side: int, padding: int, crop: int, stride: int, device: 
     return torch.where((seen >= 0) & (seen < side), seen, side)
 
 
-def _weights(scores: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """softmax(score) over the keys that are there: [heads, P, M, U, V] → [heads, P, H′, W′, M, keys, keys]."""
+def _weights(scores: Tensor, rows: Tensor, columns: Tensor, are_logarithms: bool) -> Tensor:
+    """softmax(score) over the keys that are there: [heads, P, M, U, V] → [heads, P, H′, W′, M, keys, keys].
+
+    Or what they are the logarithms of.
+    """
     scores = F.pad(scores, (0, 1, 0, 1), value=-torch.inf)  # of keys outside the window
     places = rows[:, None, :, None] * scores.shape[-1] + columns[None, :, None, :]  # [H′, W′, keys, keys]
     spread = scores.flatten(3).index_select(3, places.flatten()).unflatten(3, places.shape)
     spread = spread.movedim(2, 4)
-    return spread.flatten(4).softmax(-1).view(spread.shape)
+    return spread.exp() if are_logarithms else spread.flatten(4).softmax(-1).view(spread.shape)

@@ -12,7 +12,8 @@ __all__ = ["attend_by_position"]
 _LESS = 1.25  # times fewer products than a convolution has, which does more of them a second
 _LARGE = 2**18  # weights of a kernel, 1 MB: to make it, and its gradient, costs as much as to use it on so many pixels:
 _MADE = 25
-_MOST = 2**22  # weights of all heads, 16 MB: each costs an exponential, and is kept for the backward pass
+_MOST = 2**22  # weights of all heads, 16 MB: each costs an exponential, and is kept for the backward pass; or, of
+_SHARE = 1 / 16  # a kernel's, which are kept as well
 
 
 def attend_by_position(
@@ -166,7 +167,10 @@ def _prefers_matrices(
     if torch.compiler.is_compiling():  # not where they are symbols
         from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-        return statically_known_true(heads * queries * keys <= _MOST) and statically_known_true(
-            _LESS * by_matrices < by_convolution
-        )
-    return heads * queries * keys <= _MOST and _LESS * by_matrices < by_convolution
+        known = statically_known_true
+    else:
+        known = bool
+    weights = heads * queries * keys
+    return (known(weights <= _MOST) or known(weights <= _SHARE * kernel)) and known(
+        _LESS * by_matrices < by_convolution
+    )

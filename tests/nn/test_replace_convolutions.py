@@ -73,7 +73,7 @@ def test_pictures_that_are_padded_more_at_one_end_are_refused():
 
 def test_wide_dilation_warns_of_what_it_costs():
     """625 pixels in place of 9 are 69 times as many; 81, of dilation 4, are not worth a word."""
-    with pytest.warns(UserWarning, match="looks at all 25×25 pixels: 69 times the products"):
+    with pytest.warns(UserWarning, match="looks at all 25×25 pixels: up to 69 times the products"):
         replace_convolutions(nn.Conv2d(1, 1, 3, dilation=12), "R4")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,11 +1,13 @@
 """Attention by position against its formula, pixel by pixel: windows of all sides, at all borders."""
 
 from itertools import product
+from unittest import mock
 
 import pytest
 import torch
 
 import gsa
+from gsa.ops import _by_matrices as by_matrices
 from tests.devices import DEVICES
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -81,6 +83,31 @@ def test_zeros_between_the_pixels_are_the_same_whether_they_are_put_there_or_not
             torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
     with pytest.raises(ValueError, match="spread must be positive, but got 0"):
         gsa.ops.attend_by_position(x, scores, window, None, out, spread=0, **options)
+
+
+@pytest.mark.parametrize("side, crop", [(25, 0), (24, 0), (25, 1), (24, -1)])
+def test_of_windows_that_are_larger_than_the_map_what_lies_beyond_counts_and_is_not_made(side, crop, monkeypatch):
+    """As of filters with wide dilation: weights of 4×5 keys, and not of all that are padded."""
+    made = []
+    whole = by_matrices._weights
+    monkeypatch.setattr(by_matrices, "_weights", lambda *arguments: made.append(whole(*arguments)) or made[-1])
+    window = torch.ones(side, side, dtype=torch.bool)
+    x, scores, out = torch.randn(2, 3, 1, 4, 5), torch.randn(9, 4, 1, side, side), torch.randn(6, 9, 3)
+    found = []
+    for as_matrices in (False, True):
+        monkeypatch.setattr("gsa.ops._by_position._prefers_matrices", lambda *_, chosen=as_matrices: chosen)
+        found.append(gsa.ops.attend_by_position(x, scores, window, None, out, padding=side // 2 + 1, crop=crop))
+    torch.testing.assert_close(*found, rtol=0, atol=1e-12)
+    assert [weights.shape[-2:] for weights in made] == [(4, 5)]
+
+
+@pytest.mark.filterwarnings("ignore:heads move, so that attention in the place of")
+def test_windows_much_larger_than_the_map_are_no_kernel():
+    """Which would have 44 million weights, where the map has 14×14 pixels and the window 73×73."""
+    layer = gsa.nn.replace_convolutions(torch.nn.Conv2d(64, 32, 3, padding=36, dilation=36).float(), "R4")
+    x = torch.rand(1, 64, 14, 14, dtype=torch.float32)
+    with torch.no_grad(), mock.patch("gsa.ops._by_position.convolved", side_effect=AssertionError):
+        assert layer(x).shape == (1, 32, 14, 14)
 
 
 def test_the_window_must_hold_the_pixels_that_its_middle_lies_between():
