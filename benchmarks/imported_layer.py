@@ -62,6 +62,7 @@ def trained(network: nn.Module, data: DigitsDataModule, epochs: int, rate: float
 
     With a rate of zero, its norms are all that changes.
     """
+    network.train()  # as which Lightning takes it, if it was tested before
     classifier = Classifier(network, 10, partial(AdamW, lr=rate, weight_decay=0.01), warmup_cosine)
     with TemporaryDirectory() as folder:
         best = ModelCheckpoint(folder, monitor="val/accuracy", mode="max", save_weights_only=True)
