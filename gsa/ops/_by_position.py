@@ -1,5 +1,7 @@
 """Attention whose weights are the same for every picture: a convolution, or a few large products."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -10,10 +12,10 @@ from gsa.ops._validation import check_centre
 __all__ = ["attend_by_position"]
 
 _LESS = 1.25  # times fewer products than a convolution has, which does more of them a second
+_MOST = 2**22  # weights of all heads, 16 MB: each costs an exponential, and is kept for the backward pass
+_FEW = 1 / 16  # of those of a kernel, which is kept, too
 _LARGE = 2**18  # weights of a kernel, 1 MB: to make it, and its gradient, costs as much as to use it on so many pixels:
 _MADE = 25
-_MOST = 2**22  # weights of all heads, 16 MB: each costs an exponential, and is kept for the backward pass; or, of
-_SHARE = 1 / 16  # a kernel's, which are kept as well
 
 
 def attend_by_position(
@@ -158,19 +160,18 @@ def _prefers_matrices(
         -(-(length + 1 - side % 2 - 2 * crop) // stride)
         for length, side, crop in zip((height, width), scores.shape[3:], crops, strict=True)
     )
-    queries, keys = poses * rows * columns, key_poses * height * width
-    kernel = outputs * poses * channels * key_poses * scores.shape[3] * scores.shape[4]
-    by_convolution = kernel * (rows * columns + (_MADE if kernel > _LARGE else 0))
-    by_matrices = heads * inner * (queries * (keys + outputs) + (0 if value is None else keys * channels))
     if torch.jit.is_tracing():  # the sizes of a trace are those of one example
         return False
+    known: Callable[..., bool] = bool
     if torch.compiler.is_compiling():  # not where they are symbols
         from torch.fx.experimental.symbolic_shapes import statically_known_true
 
         known = statically_known_true
-    else:
-        known = bool
+    queries, keys = poses * rows * columns, key_poses * height * width
     weights = heads * queries * keys
-    return (known(weights <= _MOST) or known(weights <= _SHARE * kernel)) and known(
-        _LESS * by_matrices < by_convolution
-    )
+    kernel = outputs * poses * channels * key_poses * scores.shape[3] * scores.shape[4]
+    are_few = known(weights <= _FEW * kernel)
+    made = _MADE if are_few and known(kernel > _LARGE) else 0
+    by_convolution = kernel * (rows * columns + made)
+    by_matrices = heads * inner * (queries * (keys + outputs) + (0 if value is None else keys * channels))
+    return (are_few or known(weights <= _MOST)) and known(_LESS * by_matrices < by_convolution)

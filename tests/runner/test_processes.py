@@ -51,7 +51,7 @@ def test_processes_share_the_threads_of_the_machine(tmp_path, monkeypatch, wishe
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", of_job)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     monkeypatch.setattr(_processes, "start_processes", lambda *given: started.append(given) or Is(close=print))
-    _processes._start(tmp_path, 2, 1234, str(tmp_path))
+    _processes._start(tmp_path, str(tmp_path), 2, 1234)
     ((_, _, commands, environments, _),) = started
     for safe, _, begin, *_ in commands.values():  # what is imported is as here, and no file of this folder instead
         assert safe == "-P" and f"sys.path[:] = {list(map(str, sys.path))!r};" in begin
