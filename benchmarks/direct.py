@@ -1,7 +1,7 @@
 """The direct evaluation of the same formula: all |H|³ score maps (regular: |H|²) at once, left to autograd.
 
 This is how the published code evaluates its layers, and so the yardstick of `ops.py`; the results are those of
-`gsa.ops.attend` (see tests/test_benchmarks.py). Its dropout mask comes from torch's own generator, as theirs.
+`gsa.ops.attend` (see tests/benchmarks/test_direct.py). Its dropout mask comes from torch's own generator, as theirs.
 """
 
 from contextlib import contextmanager

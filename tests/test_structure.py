@@ -160,6 +160,14 @@ def test_an_implementation_that_imports_another_is_caught():
         assert not foreign_rooms(IMPLEMENTATIONS / "tiled" / "_planted.py", ast.parse(line))
 
 
+def test_files_of_tests_stay_small_and_say_what_they_test():
+    files = [*(ROOT / "tests").rglob("test_*.py")]
+    assert len(files) > 100
+    for path in files:
+        source = path.read_text()
+        assert len(source.splitlines()) <= 300 and ast.get_docstring(ast.parse(source)), path
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_stay_small_and_documented(path):
     source = path.read_text()

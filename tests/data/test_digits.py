@@ -1,3 +1,5 @@
+"""The digits of scikit-learn, turned: a function of the seed, in disjoint parts."""
+
 import numpy
 import pytest
 import torch

@@ -10,10 +10,10 @@ import numpy
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, TensorDataset
 
-from gsa.data import BadBatch, DigitsDataModule, ImageData, completed
-from gsa.runner import ConfigError, build, train
+from gsa.data import DigitsDataModule, ImageData, completed
+from gsa.runner import train
 from gsa.saved import read, read_checkpoint
 from gsa.training import Classifier, Stopped
 
@@ -74,18 +74,6 @@ class Augmented(Stripes):
         return DataLoader(Noised(*dataset.tensors), self.batch_size, shuffle=True)
 
 
-@pytest.fixture
-def configured(configure):
-    def of(*overrides, target="tests.data.test_own_data.Stripes", folder="run"):
-        return configure(
-            "data=own", f"data._target_={target}", "model=digits_z2_sa", "recipe=digits",
-            "logger=none", "trainer.accelerator=cpu", "callbacks=quiet", "report=false", "trainer.max_epochs=2",
-            *overrides, folder=folder,
-        )  # fmt: skip
-
-    return of
-
-
 def outcome(config):
     _, objects = train(config)
     last = read_checkpoint(f"{config.output_dir}/checkpoints/last.ckpt")
@@ -126,53 +114,9 @@ def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured, targe
     assert resumed["report"]["history"][1]["train/loss"] == whole["report"]["history"][1]["train/loss"]
 
 
-class Nothing(lightning.LightningDataModule):
-    num_classes = 2
-
-
-class Wrong(Stripes):
-    image_size = 14
-
-
-@pytest.mark.parametrize("target, message", [
-    ("Nothing", "Nothing cannot be trained on.*but lacks in_channels, image_size"),
-    ("Wrong", r"Wrong.train_dataloader\(\) must give finite float32 pictures of the shape \[16, 1, 14, 14\], but gave"),
-])  # fmt: skip
-def test_what_is_missing_or_wrong_is_named(configured, target, message):
-    with pytest.raises(ConfigError, match="data._target_ must be given"):
-        build(configured(target="???"))
-    with pytest.raises(ConfigError, match=message):
-        train(configured(target=f"tests.data.test_own_data.{target}"))
-
-
-def test_batches_that_several_processes_cannot_share_are_refused_before_they_start(configured):
-    with pytest.raises(ConfigError, match="data.batch_size must be divisible by the 3 processes, but got 16"):
-        train(configured("trainer=ddp", "trainer.devices=3", "trainer.accelerator=cpu"))
-
-
 def test_ours_is_left_as_it_is():
     ours = DigitsDataModule()
     assert completed(ours, 0) is ours
-
-
-class Mislabelled(Stripes):
-    """One picture, behind the first batch, is of a class that there is not; on a GPU, that would be the end of it."""
-
-    part = "train"
-
-    def _loader(self, seed, **options):
-        loader = super()._loader(seed, **options | {"shuffle": False})
-        if seed == ("train", "val", "test").index(self.part):
-            loader.dataset.tensors[1][-1] = 2
-        return loader
-
-
-@pytest.mark.parametrize("part", ["train", "val", "test"])
-def test_labels_of_every_batch_are_looked_at(configured, monkeypatch, part):
-    monkeypatch.setattr(Mislabelled, "part", part)
-    message = rf"Mislabelled.{part}_dataloader\(\) must give int64 labels in 0 … 1, but gave \[.*2\]"
-    with pytest.raises(BadBatch, match=message):
-        train(configured(target="tests.data.test_own_data.Mislabelled"))
 
 
 class Normalised(Stripes):
@@ -207,80 +151,6 @@ def test_pictures_that_others_would_not_be_made_like_are_told_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         completed(Normalised(), 0).setup()
-
-
-class Doubles(Stripes):
-    def _loader(self, seed, **options):
-        pictures, labels = super()._loader(seed).dataset.tensors
-        return DataLoader(TensorDataset(pictures.double(), labels), self.batch_size)
-
-
-class Holed(Stripes):
-    """Not a number in one of the first pictures."""
-
-    def train_dataloader(self):
-        loader = self._loader(0)
-        loader.dataset.tensors[0][3, 0, 5, 5] = float("nan")
-        return loader
-
-
-class Endless(Stripes):
-    def train_dataloader(self):
-        class Stream(IterableDataset):
-            def __iter__(self):
-                return iter(())
-
-        return DataLoader(Stream(), 8)
-
-
-class Worded(Stripes):
-    mean = "high"
-
-
-class Negative(Stripes):
-    mean, std = (1.0,), (-1.0,)
-
-
-class Nameless(Stripes):
-    classes = numpy.array(["even"])
-
-
-class Short(Stripes):
-    std = (1.0, 1.0)
-
-
-@pytest.mark.parametrize("module, message", [
-    (Doubles, r"must give finite float32 pictures of the shape \[8, 1, 12, 12\], but gave torch.float64"),
-    (Holed, r"but gave torch.float32 of \[8, 1, 12, 12\], not finite in the rows \[3\]"),
-    (Endless, r"Endless.train_dataloader\(\) must know how many batches it has"),
-    (Worded, r"Worded.mean must have 1 numbers, one for each channel, but got 'high'"),
-    (Short, r"Short.std must have 1 numbers, one for each channel, but got \(1.0, 1.0\)"),
-])  # fmt: skip
-def test_batches_and_numbers_that_no_network_could_use_are_refused(module, message):
-    with pytest.raises(ValueError, match=message):
-        completed(module(), 0).setup()
-
-
-def test_sides_and_loaders_that_are_not_there_are_named():
-    data = Stripes()
-    data.image_size = (12, 14)
-    with pytest.raises(
-        ValueError, match=r"Stripes.image_size must be a positive integer, the side of square .* \(12, 14\)"
-    ):
-        completed(data, 0)
-    data = lightning.LightningDataModule.from_datasets(TensorDataset(torch.rand(2, 1, 4, 4), torch.tensor([0, 1])))
-    data.num_classes, data.in_channels, data.image_size = 2, 1, 4
-    with pytest.raises(ValueError, match="but lacks val_dataloader, test_dataloader$"):
-        completed(data, 0)
-
-
-@pytest.mark.parametrize("target, message", [
-    ("Negative", "std must be positive"), ("Nameless", "classes must be a name for each class"),
-])  # fmt: skip
-def test_what_nothing_could_load_is_refused_before_it_is_trained(configured, tmp_path, target, message):
-    with pytest.raises(ConfigError, match=message):
-        train(configured(target=f"{__name__}.{target}"))
-    assert not list(tmp_path.rglob("*.ckpt"))
 
 
 def test_a_number_alone_serves_one_channel_and_labels_may_be_numbers():

@@ -1,3 +1,5 @@
+"""Elements move pictures and poses where the formula says, on the grid exactly."""
+
 import itertools
 
 import pytest

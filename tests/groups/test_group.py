@@ -1,3 +1,5 @@
+"""The tables of every group are those of its matrices, and obey its laws."""
+
 import copy
 import itertools
 import pickle

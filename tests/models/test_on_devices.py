@@ -1,17 +1,12 @@
 """Networks train on every device as with the reference in float64 on the CPU: as they are, compiled, as CUDA graphs."""
 
-import sys
-from pathlib import Path
-
+import _training_step
 import pytest
 import torch
 import torch.nn.functional as F
 
 import gsa
 from tests.devices import DEVICES, on_gpu
-
-sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
-import _training_step
 
 # Names with sides of pictures.
 NETWORKS = {"rotmnist_gsa": 28, "digits_r4_sa": 16, "rotmnist_r4_cnn": 28}

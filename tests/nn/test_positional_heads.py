@@ -7,9 +7,8 @@ import torch
 import torch.nn.functional as F
 
 import gsa
-from gsa.nn import AttentionOptions, GroupSelfAttention, LiftingSelfAttention, PosedAttention, crop_border
+from gsa.nn import AttentionOptions, GroupSelfAttention, LiftingSelfAttention, crop_border
 from gsa.symmetry import assert_equivariant, equivariance_error, translation_error
-from tests.devices import DEVICES
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -104,72 +103,6 @@ def test_wide_windows_are_left_to_the_op_and_positional_heads_keep_all_their_wei
     torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("padding, crop, stride", [(0, 0, 1), (2, 0, 3), (1, 2, 2)])
-@pytest.mark.parametrize("has_values", [True, False])
-@pytest.mark.parametrize("device", DEVICES)
-def test_matrices_are_the_convolution(monkeypatch, device, has_values, padding, crop, stride):
-    """Values, gradients and where there are no maps of values; what is chosen is what has fewer products."""
-    window = torch.ones(3, 5, dtype=torch.bool, device=device)
-    window[0, 1] = False
-    options = {"requires_grad": True, "device": device}
-    tensors = {
-        "features": torch.randn(2, 4, 2, 6, 7, **options),
-        "scores": torch.randn(3, 4, 2, 3, 5, **options),
-        "value": torch.randn(3, 2, 4, **options) if has_values else None,
-        "out": torch.randn(5, 3, 2 if has_values else 4, **options),
-        "bias": torch.randn(5, **options),
-    }
-    found = []
-    for matrices in (False, True):
-        monkeypatch.setattr("gsa.ops._by_position._prefers_matrices", lambda *_, chosen=matrices: chosen)
-        y = gsa.ops.attend_by_position(**tensors, window=window, padding=padding, crop=crop, stride=stride)
-        leaves = [tensor for tensor in tensors.values() if tensor is not None]
-        found.append([y, *torch.autograd.grad((y * torch.arange(y.numel(), device=device).view_as(y)).sum(), leaves)])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("padding, crop, stride", [(0, 0, 1), (2, 0, 3), (1, 2, 2)])
-@pytest.mark.parametrize("device", DEVICES)
-def test_groups_of_channels_are_maps_that_are_zero_between_them(device, padding, crop, stride):
-    options = {"requires_grad": True, "device": device}
-    features, scores = torch.randn(2, 4, 2, 6, 7, **options), torch.randn(3, 4, 2, 3, 5, **options)
-    maps, bias = torch.randn(6, 3, 2, **options), torch.randn(6, **options)
-    zeros = torch.zeros(3, 3, 2, device=device)
-    whole = torch.cat((torch.cat((maps[:3], zeros), 2), torch.cat((zeros, maps[3:]), 2)))  # [6, 3, 4]
-    window = torch.ones(3, 5, dtype=torch.bool, device=device)
-    found = []
-    for out, channel_groups in ((whole, 1), (maps, 2)):
-        y = gsa.ops.attend_by_position(
-            features, scores, window, None, out, bias,
-            padding=padding, crop=crop, stride=stride, channel_groups=channel_groups,
-        )  # fmt: skip
-        weighted = (y * torch.arange(y.numel(), device=device).view_as(y)).sum()
-        found.append([y, *torch.autograd.grad(weighted, (features, scores, maps, bias), retain_graph=True)])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("batch, side", [(0, 4), (2, 1), (2, 4)])
-@pytest.mark.parametrize("heads", [2, 4])
-def test_matrices_take_pictures_as_they_lie_in_memory(heads, batch, side):
-    made = PosedAttention("R4", 8, 16, heads=heads)
-    x = torch.randn(batch, 8, side, side)
-    features = made(x)
-    assert features.shape == (batch, 16, side, side)
-    torch.testing.assert_close(made(x.to(memory_format=torch.channels_last)), features)
-
-
-@pytest.mark.parametrize("channels, side, chosen", [(16, 8, False), (192, 8, True), (192, 32, False)])
-def test_small_maps_of_many_channels_are_multiplied(monkeypatch, channels, side, chosen):
-    made = GroupSelfAttention("Z2M", channels, channels, 18, 8, 5, "quadratic", positional_heads=18, border="zeros")
-    called = []
-    for way in ("multiplied", "convolved"):
-        monkeypatch.setattr(f"gsa.ops._by_position.{way}", lambda *_, way=way: called.append(way) or torch.zeros(1))
-    made(torch.zeros(1, channels, 2, side, side))
-    assert called == ["multiplied" if chosen else "convolved"]
-
-
 @pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.02), (torch.float16, 0.003)])
 def test_scores_of_position_are_precise_in_half_precision(computed, dtype, tolerance):
     made = layer("regular", 4, 4, "R8", neighbourhood=7)
@@ -189,12 +122,6 @@ def test_maps_smaller_than_the_window_are_all_border(computed):
         torch.testing.assert_close(made(x), by_the_op(made, x), rtol=0, atol=1e-12)
 
 
-def test_a_crop_that_leaves_nothing_is_refused_in_pixels_of_the_map():
-    made = GroupSelfAttention("R4", 3, 4, neighbourhood=5, crop=1, border="zeros")
-    with pytest.raises(ValueError, match="cropping 1 pixels from every border leaves nothing of a 2×4 map"):
-        made(torch.randn(1, 3, 4, 2, 4))
-
-
 def test_a_padded_convolution_is_wrong_at_the_border():
     """Planted: zeros outside the picture as keys."""
     made, x = layer("regular", 3, 3, neighbourhood=3), picture("regular")
@@ -202,42 +129,6 @@ def test_a_padded_convolution_is_wrong_at_the_border():
     wrong = crop_border(made(F.pad(x, (1, 1, 1, 1))), 1)
     torch.testing.assert_close(wrong[..., 1:-1, 1:-1], right[..., 1:-1, 1:-1])
     assert (wrong - right).abs().max() > 1e-2
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"features": (2, 3, 2, 5, 5)}, r"features must be \[B, C, 4, H, W\] here"),
-        ({"window": (3, 5)}, r"the same sides, but got \[3, 3\] and \[3, 5\]"),
-        ({"value": (2, 4, 2)}, r"value must be \[2, d, 3\] here"),
-        ({"out": (5, 2, 3)}, r"out must be \[C′, 2, 4\] here"),
-        ({"bias": (4,)}, r"bias must be \[5\] here, as out is, but got the shape \[4\]"),
-        ({"dtype": torch.float32}, "window must be of dtype bool, but got torch.float32"),
-        ({"stride": 0}, "stride must be positive, but got 0"),
-        ({"crop": 3}, "cropping 3 pixels from every border leaves nothing of a 5×6 map"),
-        ({"crop": -1}, "cropping -1 pixels"),
-        ({"padding": -1}, "padding must not be negative, but got -1"),
-        ({"window": (3, 3), "centre": False}, "window must hold its middle entry"),
-        ({"channel_groups": 2}, "channel_groups must divide 3 channels and 5 of the result, but got 2"),
-        ({"channel_groups": 0}, "channel_groups must divide .*, but got 0"),
-        ({"channel_groups": 3, "out": (6, 2, 1), "bias": (6,)}, "value must be None where channels are in groups"),
-    ],
-)
-def test_tensors_that_do_not_fit_are_refused(change, message):
-    fitting = {
-        "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
-    }  # fmt: skip
-
-    def attended(centre=True, dtype=torch.bool, padding=0, crop=0, stride=1, channel_groups=1, **shapes):
-        tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
-        tensors["window"][1, 1] = centre
-        tensors["window"] = tensors["window"].to(dtype)
-        options = {"padding": padding, "crop": crop, "stride": stride, "channel_groups": channel_groups}
-        return gsa.ops.attend_by_position(**tensors, **options)
-
-    assert attended().shape == (2, 5, 4, 5, 6)
-    with pytest.raises(ValueError, match=message):
-        attended(**change)
 
 
 @pytest.mark.parametrize("group", ["Z2", "Z2M", "R4", "R4M", "R8", "R8M"])
@@ -362,3 +253,9 @@ def test_networks_of_half_precision_attend_by_position(computed, dtype):
     with torch.no_grad():
         whole, half = layer(x), layer.to(dtype)(x.to(dtype))
     assert half.dtype == dtype and (half.float() - whole).norm() < 0.02 * whole.norm()
+
+
+def test_a_crop_that_leaves_nothing_is_refused_in_pixels_of_the_map():
+    made = GroupSelfAttention("R4", 3, 4, neighbourhood=5, crop=1, border="zeros")
+    with pytest.raises(ValueError, match="cropping 1 pixels from every border leaves nothing of a 2×4 map"):
+        made(torch.randn(1, 3, 4, 2, 4))

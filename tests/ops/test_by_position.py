@@ -126,3 +126,39 @@ def test_crops_of_rows_and_of_columns_must_leave_some():
         gsa.ops.attend_by_position(features, scores, window, None, maps, crop=(1, 3))
     with pytest.raises(ValueError, match=r"cropping -2 pixels .*, or asks beyond a padding of 1"):
         gsa.ops.attend_by_position(features, scores, window, None, maps, padding=1, crop=-2)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"features": (2, 3, 2, 5, 5)}, r"features must be \[B, C, 4, H, W\] here"),
+        ({"window": (3, 5)}, r"the same sides, but got \[3, 3\] and \[3, 5\]"),
+        ({"value": (2, 4, 2)}, r"value must be \[2, d, 3\] here"),
+        ({"out": (5, 2, 3)}, r"out must be \[C′, 2, 4\] here"),
+        ({"bias": (4,)}, r"bias must be \[5\] here, as out is, but got the shape \[4\]"),
+        ({"dtype": torch.float32}, "window must be of dtype bool, but got torch.float32"),
+        ({"stride": 0}, "stride must be positive, but got 0"),
+        ({"crop": 3}, "cropping 3 pixels from every border leaves nothing of a 5×6 map"),
+        ({"crop": -1}, "cropping -1 pixels"),
+        ({"padding": -1}, "padding must not be negative, but got -1"),
+        ({"window": (3, 3), "centre": False}, "window must hold its middle entry"),
+        ({"channel_groups": 2}, "channel_groups must divide 3 channels and 5 of the result, but got 2"),
+        ({"channel_groups": 0}, "channel_groups must divide .*, but got 0"),
+        ({"channel_groups": 3, "out": (6, 2, 1), "bias": (6,)}, "value must be None where channels are in groups"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(change, message):
+    fitting = {
+        "features": (2, 3, 4, 5, 6), "scores": (2, 4, 4, 3, 3), "window": (3, 3), "value": (2, 4, 3), "out": (5, 2, 4)
+    }  # fmt: skip
+
+    def attended(centre=True, dtype=torch.bool, padding=0, crop=0, stride=1, channel_groups=1, **shapes):
+        tensors = {name: torch.ones(shape) for name, shape in (fitting | shapes).items()}
+        tensors["window"][1, 1] = centre
+        tensors["window"] = tensors["window"].to(dtype)
+        options = {"padding": padding, "crop": crop, "stride": stride, "channel_groups": channel_groups}
+        return gsa.ops.attend_by_position(**tensors, **options)
+
+    assert attended().shape == (2, 5, 4, 5, 6)
+    with pytest.raises(ValueError, match=message):
+        attended(**change)

@@ -3,19 +3,13 @@
 What costs little is tried on the CPU as well, so that it is known to work where it is needed.
 """
 
-import sys
-from pathlib import Path
-
+import _correct
 import pytest
 import torch
 
-import gsa
 from tests.devices import GPU, on_gpu
 from tests.ops.cases import MAPS, POSES, tensors
 from tests.ops.test_backends import FAST, largest_error, run
-
-sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
-import _correct
 
 ON_GPU = ("triton", "tiled")
 PLACES = [*(("cpu", name) for name in FAST), *(on_gpu("cuda", name) for name in ON_GPU)]

@@ -1,3 +1,5 @@
+"""Which backend serves a call: the one that is named, or the first of those that can, with the reason."""
+
 import logging
 import threading
 

@@ -19,7 +19,6 @@ from gsa.ops.impl.triton import _sizes  # noqa: E402
 from tests.ops.cases import tensors  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
 import poses as poses_benchmark  # noqa: E402
 from _listing import KERNELS, Listing, compiled  # noqa: E402
 

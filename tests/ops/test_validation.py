@@ -1,3 +1,5 @@
+"""Tensors that do not fit together are refused by every backend alike."""
+
 import pytest
 import torch
 

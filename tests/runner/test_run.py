@@ -1,7 +1,6 @@
 """Whole runs, a few steps long."""
 
 import json
-import math
 import signal
 import subprocess
 import sys
@@ -17,8 +16,6 @@ import gsa
 from gsa.report import read_report, symmetry_of
 from gsa.runner import ConfigError, _run, build, train
 from gsa.saved import read_checkpoint
-from tests.data.test_image_folder import write_pictures
-from tests.data.test_pcam import write_pcam
 from tests.report.test_wandb import of_type, read_back
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -194,50 +191,6 @@ def test_options_run(small, extra, capsys):
     assert "Profiler Report" not in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_compiled_network_trains_and_its_checkpoint_has_the_same_keys(small, tmp_path):
-    train(small("compile=true"))
-    keys = read_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["state_dict"].keys()
-    assert {k.removeprefix("network.") for k in keys} == gsa.create_model("digits_z2_sa").state_dict().keys()
-
-
-def test_a_network_is_compiled_where_it_is_trained_and_tested_only(small, monkeypatch):
-    """Its symmetry is measured on the CPU before and after: it would be compiled for that first."""
-    seen = []
-
-    def compiled(function, **options):
-        seen.append(options["mode"])
-
-        def run(*arguments):
-            seen.append("compiled")
-            return function(*arguments)
-
-        return run
-
-    def watched(run):
-        count = len(seen)
-        found = symmetry_of(run)
-        assert "compiled" not in seen[count:]
-        seen.append("symmetry")
-        return found
-
-    monkeypatch.setattr(torch, "compile", compiled)
-    monkeypatch.setattr("gsa.runner._run.symmetry_of", watched)
-    train(small("compile=reduce-overhead"))
-    assert list(dict.fromkeys(seen)) == ["symmetry", "reduce-overhead", "compiled"] and seen[-1] == "symmetry"
-
-
-def test_jobs_of_a_sweep_are_compiled_each(small, monkeypatch):
-    """Dynamo compiles the code that networks share so often only: what it knows of one is forgotten after it."""
-    forgotten = []
-    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
-    monkeypatch.setattr(torch.compiler, "reset", lambda: forgotten.append(True))
-    train(small("trainer.max_epochs=1"))
-    assert not forgotten
-    train(small("compile=true", "trainer.max_epochs=1", folder="compiled"))
-    assert forgotten == [True]
-
-
 def test_a_network_that_says_the_same_of_everything_before_training_is_trained(small, monkeypatch):
     """As torchvision's transformers do, whose last weights start at zero."""
     silent = []
@@ -261,51 +214,6 @@ def test_tensorboard_and_wandb_log_without_a_network(small, tmp_path, monkeypatc
     train(small("logger=wandb", folder="wandb"))
     _, records = read_back(tmp_path / "wandb")
     assert any("val/accuracy" in row["item"] for row in of_type(records, "history"))
-
-
-def test_cifar10_as_an_image_folder(small, tmp_path):
-    write_pictures(tmp_path / "cifar10", classes=("airplane", "bird"), count=8, side=(32, 32))
-    metrics, objects = train(small(
-        "experiment=cifar10/z2m_sa", "data=imagefolder", f"data.root={tmp_path / 'cifar10'}", "data.batch_size=4",
-        "model=cifar10_z2m_sa", "model.channels=4", batches=2,
-    ))  # fmt: skip
-    assert objects["report"]["group"] == "Z2M" and objects["network"].num_classes == 2
-    assert objects["report"]["data"]["name"] == "imagefolder" and 0 <= metrics["test/accuracy"] <= 1
-    errors = objects["report"]["equivariance_error"].values()
-    assert max(e["error"] for e in errors) < 1e-5
-
-
-def test_patchcamelyon_from_files_in_the_official_layout(small, tmp_path):
-    write_pcam(tmp_path)
-    _, objects = train(small(
-        "experiment=pcam/r4_sa", f"data.root={tmp_path}", "data.batch_size=2", "model=pcam_r4_sa", "model.channels=4",
-        "trainer.max_epochs=1", batches=2,
-    ))  # fmt: skip
-    errors = objects["report"]["equivariance_error"].values()
-    assert max(e["error"] for e in errors) < 1e-5 and objects["report"]["split"]["val"] == 6
-
-
-ROWS = [name for name in gsa.list_models() if name.startswith(("cifar10_", "pcam_"))]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ROWS)
-def test_every_row_of_cifar10_and_patchcamelyon_takes_steps_at_full_size(configure, tmp_path, name):
-    data, _, row = name.partition("_")
-    if data == "pcam":
-        write_pcam(tmp_path / "files")
-    else:
-        write_pictures(tmp_path / "files", classes=("airplane", "bird"), count=8, side=(32, 32))
-    folder = [] if data == "pcam" else ["data=imagefolder"]
-    _, objects = train(configure(
-        f"experiment={data}/{row}", *folder, f"data.root={tmp_path / 'files'}", "data.batch_size=2",
-        "trainer.accelerator=cpu", "trainer.max_epochs=1", "callbacks=quiet", "logger=none", "report=false",
-        *(f"trainer.limit_{part}_batches=2" for part in ("train", "val", "test")),
-    ))  # fmt: skip
-    report = objects["report"]
-    assert report["used"]["train"] == 4 and math.isfinite(report["history"][0]["train/loss"])
-    if report["group"] != "Z2":
-        assert max(e["error"] for e in report["equivariance_error"].values() if e["exact"]) < 1e-4
 
 
 def test_a_missing_checkpoint_and_missing_data_are_named(small):

@@ -1,3 +1,5 @@
+"""What is not finite is found by name."""
+
 import math
 
 import pytest

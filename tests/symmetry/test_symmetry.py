@@ -3,7 +3,6 @@
 import math
 from functools import partial
 
-import numpy
 import pytest
 import torch
 from torch import nn
@@ -46,12 +45,6 @@ def test_the_output_says_what_the_action_means():
     assert max(equivariance_error(torch.relu, image, R4).values()) == 0
     assert max(equivariance_error(torch.relu, feature, R4).values()) == 0
     assert max(equivariance_error(lambda x: x.amax(2), feature, R4).values()) == 0
-
-
-@pytest.mark.parametrize("shape", [(2,), (1, 2, 3), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
-def test_other_outputs_are_refused(shape):
-    with pytest.raises(ValueError, match=r"must return what R4 can move: \[B, K\], an image"):
-        equivariance_error(lambda x: torch.rand(shape), torch.rand(1, 1, 4, 4), R4)
 
 
 def test_a_convolution_is_equivariant_to_translations_only():
@@ -142,20 +135,6 @@ def test_permutations():
     assert permutation_error(lambda x: x.cumsum(-1), x, permutation) > 1e-2
 
 
-def test_margins_and_sizes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="a margin of 4 leaves nothing of a 8×9 map"):
-        translation_error(torch.relu, torch.rand(1, 1, 8, 9), (1, 1), margin=4)
-    with pytest.raises(ValueError, match="must keep the 8×8 pixels"):
-        translation_error(nn.MaxPool2d(2), torch.rand(1, 1, 8, 8), (1, 1), margin=1)
-
-
-def test_outputs_of_another_shape_are_refused():
-    with pytest.raises(ValueError, match=r"expected the shape \[1, 1, 6, 4\], but got \[1, 1, 4, 6\]"):
-        equivariance_error(lambda x: torch.zeros(1, 1, 4, 6), torch.rand(1, 1, 4, 6), R4)
-    with pytest.raises(ValueError, match="floating dtype"):
-        assert_equivariant(lambda x: x, torch.zeros(1, 1, 4, 4, dtype=torch.long), R4)
-
-
 def test_modules_that_work_in_place_are_judged_alike_and_leave_the_picture():
     x = torch.randn(1, 3, 8, 8)
     kept = x.clone()
@@ -166,48 +145,6 @@ def test_modules_that_work_in_place_are_judged_alike_and_leave_the_picture():
     errors = gsa.symmetry.layer_errors(torch.nn.Sequential(module, torch.nn.Conv2d(3, 3, 1)), x, "R4")
     assert max(error for of_layer in errors.values() for error in of_layer.values()) < 1e-5
     assert torch.equal(x, kept)
-
-
-class Silent(nn.Module):
-    """The same for any pictures, as of a head whose weights are zero; or of no pictures at all."""
-
-    def forward(self, x):
-        return torch.full((len(x), 3), 2.0, dtype=x.dtype)
-
-
-@pytest.mark.parametrize("measure", [
-    lambda module, x: equivariance_error(module, x, "R4"),
-    lambda module, x: assert_equivariant(module, x, "R4"),
-    lambda module, x: translation_error(module, x, 1, 1),
-    lambda module, x: permutation_error(module, x, torch.arange(36).flip(0)),
-    lambda module, x: gsa.symmetry.layer_errors(module, x, "R4"),
-    lambda module, x: gsa.symmetry.gradient_errors(module, x, "R4"),
-])  # fmt: skip
-def test_what_says_the_same_of_everything_is_not_judged(measure):
-    for count in (2, 0):
-        with pytest.raises(ValueError, match="Silent returns the same whatever it is given, .* of a symmetry"):
-            measure(Silent(), torch.rand(count, 1, 6, 6))
-    transformer = gsa.create_model("rotmnist_vit").double()  # torchvision's, whose last weights start at zero
-    with pytest.raises(ValueError, match="last weights still zero"):
-        assert_equivariant(transformer, torch.rand(1, 1, 28, 28).double(), "R4")
-
-
-@pytest.mark.parametrize("measure", [
-    lambda module, x: equivariance_error(module, x, "R4"),
-    lambda module, x: assert_equivariant(module, x, "R4"),
-    lambda module, x: gsa.symmetry.layer_errors(module, x, "R4"),
-])  # fmt: skip
-def test_what_says_nearly_the_same_of_everything_is_not_judged(measure):
-    """A convolution that breaks the symmetry, before a bias ten million times as large as what depends on it."""
-    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(64, 3))
-    nn.init.constant_(network[-1].bias, 300)
-    with torch.no_grad():
-        network[-1].weight *= 1e-5
-    with pytest.raises(ValueError, match="Sequential returns nearly the same whatever it is given"):
-        measure(network.double(), torch.rand(2, 1, 6, 6).double())
-    nn.init.zeros_(network[-1].bias)
-    errors = equivariance_error(network, torch.rand(2, 1, 6, 6).double(), "R4")
-    assert errors[1] > 0.1
 
 
 @pytest.mark.parametrize("asked", [
@@ -272,18 +209,6 @@ def test_imaginary_parts_and_tiny_and_large_numbers_are_seen(measure, float64):
     assert measure(lambda x: broken(x) > broken(x).mean(), x) > 0.01
 
 
-@pytest.mark.parametrize("output", [(torch.rand(2, 3),), {"out": torch.rand(2, 3)}, None])
-def test_outputs_that_are_no_tensors_are_refused(output):
-    x = torch.rand(2, 1, 8, 8)
-    for measure in (
-        lambda f: equivariance_error(f, x, R4),
-        lambda f: translation_error(f, x, 1, 2),
-        lambda f: permutation_error(f, x, torch.randperm(64)),
-    ):
-        with pytest.raises(ValueError, match=f"must return one tensor, but returns {type(output).__name__}"):
-            measure(lambda x: output)
-
-
 def test_an_output_that_is_used_again_is_kept_for_the_comparison():
     class Buffered(nn.Module):
         def forward(self, x):
@@ -294,42 +219,6 @@ def test_an_output_that_is_used_again_is_kept_for_the_comparison():
     assert max(equivariance_error(Buffered(), x, R4).values()) == 0
     assert translation_error(Buffered(), x, 1, 2) == 0
     assert gsa.symmetry.layer_errors(nn.Sequential(Buffered()), x, R4)["Sequential"][1] == 0
-
-
-def test_what_moves_nothing_and_what_only_the_identity_is_exact_of_is_refused():
-    x = torch.rand(1, 1, 9, 9)
-    for shift in (0, 9, (9, -18)):
-        with pytest.raises(ValueError, match="moves nothing of a 9×9 picture"):
-            translation_error(lambda x: x * torch.arange(9.0), x, shift, 2)
-    with pytest.raises(ValueError, match="moves nothing of a 9×9 picture"):
-        gsa.symmetry.layer_errors(nn.Flatten(), x, gsa.symmetry.Shifts((9, 0)))
-    for order, message in ((torch.zeros(81).long(), "each of 0 to n − 1 once"), (torch.arange(5), "an order of 81")):
-        with pytest.raises(ValueError, match=message):
-            permutation_error(lambda x: x, x, order)
-    for name in ("Z2", "R3"):
-        with pytest.raises(ValueError, match=f"of {name} only the identity is exact"):
-            assert_equivariant(nn.Flatten(), x, name)
-
-
-def test_whole_numbers_are_turned_on_the_grid_and_refused_between_its_pixels():
-    labels = torch.arange(16).view(1, 1, 4, 4)
-    assert gsa.group("R8").act(labels, 2).dtype == torch.int64
-    with pytest.raises(ValueError, match="must be of a floating dtype, but got torch.int64"):
-        gsa.group("R8").act(labels, 1)
-    x = torch.complex(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8))
-    turned = gsa.group("R8").act(x, 1)
-    assert torch.equal(turned.imag, gsa.group("R8").act(x.imag, 1))
-
-
-@pytest.mark.parametrize("takes", [
-    lambda x: gsa.create_model("digits_gsa")(x),
-    lambda x: gsa.nn.LiftingSelfAttention("R4", 1, 4)(x),
-    lambda x: gsa.models.PictureFormat("mine", 1, 8, 2, (0.5,), (0.5,), ("a", "b")).normalise(x),
-    lambda x: equivariance_error(torch.sin, x, "R4"),
-])  # fmt: skip
-def test_arrays_of_other_libraries_are_refused_with_what_makes_a_tensor(takes):
-    with pytest.raises(ValueError, match="needs .*a torch.Tensor, but got ndarray: torch.from_numpy makes one"):
-        takes(numpy.zeros((1, 1, 8, 8)))
 
 
 def test_a_report_shows_itself_in_a_notebook():

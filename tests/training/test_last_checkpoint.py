@@ -1,6 +1,5 @@
 """What a run goes on from holds whole epochs and whole steps."""
 
-import signal
 from contextlib import suppress
 from datetime import timedelta
 
@@ -11,7 +10,7 @@ from lightning.pytorch.callbacks import Callback, GradientAccumulationScheduler,
 from torch import nn
 from torch.utils.data import DataLoader
 
-from gsa.training import LastCheckpoint, SafeCheckpointIO, SaveOnSignal, Stopped
+from gsa.training import LastCheckpoint, SafeCheckpointIO
 from gsa.training.adapter import batches_done
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning on few workers, and on a folder that is not empty
@@ -114,22 +113,3 @@ def test_several_epochs_may_pass_between_saves(tmp_path):
     assert torch.load(tmp_path / "last.ckpt", weights_only=True)["epoch"] == 1
     fit(tmp_path / "none", KillAt("on_train_batch_start", 1), every_n_epochs=2)
     assert not (tmp_path / "none" / "last.ckpt").exists()
-
-
-def test_an_epoch_that_goes_on_accumulates_as_it_began(tmp_path):
-    class Tell(Callback):
-        def on_train_batch_start(self, trainer, *_):
-            if trainer.current_epoch == 1 and batches_done(trainer) == 4:
-                signal.raise_signal(signal.SIGTERM)
-
-    steps = []
-    for name, callbacks in (("whole", []), ("stopped", [Tell()]), ("stopped", [])):
-        listener = SaveOnSignal(str(tmp_path / name))
-        with listener.listening():
-            try:
-                accumulated = GradientAccumulationScheduler({0: 1, 1: 3})
-                module, trainer = fit(tmp_path / name, accumulated, listener, *callbacks)
-            except Stopped:
-                continue
-        steps.append((trainer.global_step, module.layer.weight.item()))
-    assert steps[0] == steps[1] and steps[0][0] == 12 + 4 + 4

@@ -1,3 +1,5 @@
+"""A picture and what a network shows of it, in a column for each element."""
+
 import pytest
 import torch
 

@@ -1,11 +1,5 @@
 """Networks side by side: every row has its ratio, and its share of what the machine could do."""
 
-import sys
-from pathlib import Path
-
-import gsa
-
-sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import rivals
 
 

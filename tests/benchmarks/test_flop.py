@@ -1,16 +1,11 @@
 """The arithmetic that benchmarks hold against the clock is counted as it is needed."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
+from _flop import flop
 from torch.utils.flop_counter import FlopCounterMode
 
 import gsa
-
-sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
-from _flop import flop
 
 
 @pytest.mark.parametrize("parts", [1, 2, 8])

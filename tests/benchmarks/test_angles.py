@@ -2,15 +2,10 @@
 
 import json
 import sys
-from pathlib import Path
 
+import angles
 import pytest
 import torch
-
-import gsa
-
-sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
-import angles
 
 
 def test_digits_at_other_angles_are_those_of_one_generated_split(tmp_path):

@@ -4,21 +4,17 @@ import argparse
 import json
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 
-import pytest
-import torch
-
-import gsa
-from gsa.ops import _registry
-
-sys.path.insert(0, str(Path(gsa.__file__).parent.parent / "benchmarks"))
 import _authors
 import _correct
 import _occupancy
 import _scaling
 import _training_step
 import gpu
+import pytest
+import torch
+
+from gsa.ops import _registry
 
 
 @pytest.fixture

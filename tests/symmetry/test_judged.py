@@ -1,0 +1,125 @@
+"""What is not judged: what says the same of everything, what is no tensor, what cannot be moved."""
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+import gsa
+from gsa.symmetry import (
+    assert_equivariant,
+    equivariance_error,
+    permutation_error,
+    translation_error,
+)
+from tests.symmetry.test_symmetry import R4
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2, 3), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
+def test_other_outputs_are_refused(shape):
+    with pytest.raises(ValueError, match=r"must return what R4 can move: \[B, K\], an image"):
+        equivariance_error(lambda x: torch.rand(shape), torch.rand(1, 1, 4, 4), R4)
+
+
+def test_margins_and_sizes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="a margin of 4 leaves nothing of a 8×9 map"):
+        translation_error(torch.relu, torch.rand(1, 1, 8, 9), (1, 1), margin=4)
+    with pytest.raises(ValueError, match="must keep the 8×8 pixels"):
+        translation_error(nn.MaxPool2d(2), torch.rand(1, 1, 8, 8), (1, 1), margin=1)
+
+
+def test_outputs_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"expected the shape \[1, 1, 6, 4\], but got \[1, 1, 4, 6\]"):
+        equivariance_error(lambda x: torch.zeros(1, 1, 4, 6), torch.rand(1, 1, 4, 6), R4)
+    with pytest.raises(ValueError, match="floating dtype"):
+        assert_equivariant(lambda x: x, torch.zeros(1, 1, 4, 4, dtype=torch.long), R4)
+
+
+class Silent(nn.Module):
+    """The same for any pictures, as of a head whose weights are zero; or of no pictures at all."""
+
+    def forward(self, x):
+        return torch.full((len(x), 3), 2.0, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("measure", [
+    lambda module, x: equivariance_error(module, x, "R4"),
+    lambda module, x: assert_equivariant(module, x, "R4"),
+    lambda module, x: translation_error(module, x, 1, 1),
+    lambda module, x: permutation_error(module, x, torch.arange(36).flip(0)),
+    lambda module, x: gsa.symmetry.layer_errors(module, x, "R4"),
+    lambda module, x: gsa.symmetry.gradient_errors(module, x, "R4"),
+])  # fmt: skip
+def test_what_says_the_same_of_everything_is_not_judged(measure):
+    for count in (2, 0):
+        with pytest.raises(ValueError, match="Silent returns the same whatever it is given, .* of a symmetry"):
+            measure(Silent(), torch.rand(count, 1, 6, 6))
+    transformer = gsa.create_model("rotmnist_vit").double()  # torchvision's, whose last weights start at zero
+    with pytest.raises(ValueError, match="last weights still zero"):
+        assert_equivariant(transformer, torch.rand(1, 1, 28, 28).double(), "R4")
+
+
+@pytest.mark.parametrize("measure", [
+    lambda module, x: equivariance_error(module, x, "R4"),
+    lambda module, x: assert_equivariant(module, x, "R4"),
+    lambda module, x: gsa.symmetry.layer_errors(module, x, "R4"),
+])  # fmt: skip
+def test_what_says_nearly_the_same_of_everything_is_not_judged(measure):
+    """A convolution that breaks the symmetry, before a bias ten million times as large as what depends on it."""
+    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(64, 3))
+    nn.init.constant_(network[-1].bias, 300)
+    with torch.no_grad():
+        network[-1].weight *= 1e-5
+    with pytest.raises(ValueError, match="Sequential returns nearly the same whatever it is given"):
+        measure(network.double(), torch.rand(2, 1, 6, 6).double())
+    nn.init.zeros_(network[-1].bias)
+    errors = equivariance_error(network, torch.rand(2, 1, 6, 6).double(), "R4")
+    assert errors[1] > 0.1
+
+
+@pytest.mark.parametrize("output", [(torch.rand(2, 3),), {"out": torch.rand(2, 3)}, None])
+def test_outputs_that_are_no_tensors_are_refused(output):
+    x = torch.rand(2, 1, 8, 8)
+    for measure in (
+        lambda f: equivariance_error(f, x, R4),
+        lambda f: translation_error(f, x, 1, 2),
+        lambda f: permutation_error(f, x, torch.randperm(64)),
+    ):
+        with pytest.raises(ValueError, match=f"must return one tensor, but returns {type(output).__name__}"):
+            measure(lambda x: output)
+
+
+def test_what_moves_nothing_and_what_only_the_identity_is_exact_of_is_refused():
+    x = torch.rand(1, 1, 9, 9)
+    for shift in (0, 9, (9, -18)):
+        with pytest.raises(ValueError, match="moves nothing of a 9×9 picture"):
+            translation_error(lambda x: x * torch.arange(9.0), x, shift, 2)
+    with pytest.raises(ValueError, match="moves nothing of a 9×9 picture"):
+        gsa.symmetry.layer_errors(nn.Flatten(), x, gsa.symmetry.Shifts((9, 0)))
+    for order, message in ((torch.zeros(81).long(), "each of 0 to n − 1 once"), (torch.arange(5), "an order of 81")):
+        with pytest.raises(ValueError, match=message):
+            permutation_error(lambda x: x, x, order)
+    for name in ("Z2", "R3"):
+        with pytest.raises(ValueError, match=f"of {name} only the identity is exact"):
+            assert_equivariant(nn.Flatten(), x, name)
+
+
+def test_whole_numbers_are_turned_on_the_grid_and_refused_between_its_pixels():
+    labels = torch.arange(16).view(1, 1, 4, 4)
+    assert gsa.group("R8").act(labels, 2).dtype == torch.int64
+    with pytest.raises(ValueError, match="must be of a floating dtype, but got torch.int64"):
+        gsa.group("R8").act(labels, 1)
+    x = torch.complex(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8))
+    turned = gsa.group("R8").act(x, 1)
+    assert torch.equal(turned.imag, gsa.group("R8").act(x.imag, 1))
+
+
+@pytest.mark.parametrize("takes", [
+    lambda x: gsa.create_model("digits_gsa")(x),
+    lambda x: gsa.nn.LiftingSelfAttention("R4", 1, 4)(x),
+    lambda x: gsa.models.PictureFormat("mine", 1, 8, 2, (0.5,), (0.5,), ("a", "b")).normalise(x),
+    lambda x: equivariance_error(torch.sin, x, "R4"),
+])  # fmt: skip
+def test_arrays_of_other_libraries_are_refused_with_what_makes_a_tensor(takes):
+    with pytest.raises(ValueError, match="needs .*a torch.Tensor, but got ndarray: torch.from_numpy makes one"):
+        takes(numpy.zeros((1, 1, 8, 8)))
