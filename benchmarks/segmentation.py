@@ -73,7 +73,7 @@ class Ours(nn.Module):
 WAYS: dict[str, Callable[[], nn.Module]] = {
     "a U-Net": UNet,
     "its convolutions replaced": lambda: gsa.nn.replace_convolutions(UNet(), "R4"),
-    "the mean of its answers to four turns": lambda: gsa.nn.OrbitPooling(UNet(), "R4", kind="mean", outputs="maps"),
+    "the mean of its answers to four turns": lambda: gsa.nn.OrbitPooling(UNet(), "R4", kind="mean"),
     "`rotmnist_gsa` with features of all scales joined": Ours,
 }
 

@@ -86,7 +86,15 @@ def sample_bilinearly(
 
     Returns:
         [N, C, H′, W′], zeros from outside the picture.
+
+    Raises:
+        ValueError: what are no pictures, or another number of matrices.
     """
+    if pictures.ndim != 4 or matrices.shape != (len(pictures), 2, 2):
+        raise ValueError(
+            "every picture of [N, C, H, W] is moved by a matrix of [N, 2, 2], but got the shapes "
+            f"{list(pictures.shape)} and {list(matrices.shape)}"
+        )
     rows, columns = frame or tuple(pictures.shape[-2:])
     # affine_grid counts −1…1 across the frame with y downwards: there, a point of the result at (x, y) comes from
     # g⁻¹(x, y) = (a·x − c·y, −b·x + d·y); for H ≠ W the axes are rescaled to pixels before, and back after.

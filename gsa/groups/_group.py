@@ -134,6 +134,31 @@ class Group:
         moved = move(x, self.matrices[element], self._steps(element))
         return moved[:, :, self.product[self.inverse[element]].to(x.device)] if is_feature else moved
 
+    def representation(self, fold: int = 1) -> Tensor:
+        """How elements turn vectors: arrows, axes, and whatever else has a direction up to 360°/fold.
+
+            ρ(R(a) Mˢ) = R(fold · a) diag((−1)^fold, −(−1)^fold)ˢ
+
+        A direction θ stands for the vector (cos fold·θ, sin fold·θ): axes, which are the same after half a turn, are
+        of fold 2. An element moves θ, and ρ moves the vector of θ to that of the moved one.
+
+        Args:
+            fold: 1 or more.
+
+        Returns:
+            float64 [|H|, 2, 2], acting on (x, y); `matrices` for fold 1.
+
+        Raises:
+            ValueError: a fold that is not positive.
+        """
+        check_positive(fold=fold)
+        mirror = torch.diag(self.matrices.new_tensor([-1.0, 1.0]))
+        mirrored = (torch.linalg.det(self.matrices) < 0)[:, None, None]
+        turns = torch.where(mirrored, self.matrices @ mirror, self.matrices)
+        of_mirror = mirror if fold % 2 else -mirror
+        powers = torch.linalg.matrix_power(turns, int(fold))
+        return torch.where(mirrored, powers @ of_mirror, powers) + 0.0
+
     def describe(self, element: int | Element) -> str:
         """An element in words: its mirror and its angle, such as "mirror, then 90°"."""
         turn, mirror = self._split(self._checked(element))
@@ -174,7 +199,7 @@ def _empty(kind: type[Group]) -> Group:
 
 @dataclass(frozen=True)
 class Element:
-    """One element of a group: `g @ h` multiplies, `~g` inverts, `int(g)` is its index."""
+    """One element of a group: `g @ h` multiplies, `~g` inverts, `int(g)` is its index, as where a tensor is indexed."""
 
     group: Group
     index: int
@@ -187,6 +212,8 @@ class Element:
 
     def __int__(self) -> int:
         return self.index
+
+    __index__ = __int__  # feature[:, :, element] is the feature at a pose
 
     @property
     def matrix(self) -> Tensor:

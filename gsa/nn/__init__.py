@@ -19,6 +19,7 @@ from gsa.nn._posed_attention import PosedAttention
 from gsa.nn._posed_pool import PosedPool
 from gsa.nn._recording import record_attention
 from gsa.nn._replace_convolutions import replace_convolutions
+from gsa.nn._vectors import PosesToVectors, VectorsToPoses
 
 __all__ = [
     "AttentionBlock",
@@ -35,8 +36,10 @@ __all__ = [
     "PointwiseLinear",
     "PosedAttention",
     "PosedPool",
+    "PosesToVectors",
     "SelfAttention",
     "SpatialPool",
+    "VectorsToPoses",
     "crop_border",
     "nearest_sizes",
     "no_weight_decay",

@@ -18,6 +18,8 @@ __all__ = ["Action", "GroupAction", "action", "cannot_move", "on_plane"]
 class Action(ABC):
     """A symmetry, element by element: what it does to inputs, and what it asks of outputs.
 
+    One of your own has the two methods and the three attributes.
+
     Attributes:
         name: in a word or two.
         elements: each in words; an element is its index here.
@@ -32,6 +34,11 @@ class Action(ABC):
     def moving(self) -> Sequence[int]:
         """Exact elements but those that do nothing by definition."""
         return self.exact
+
+    @property
+    def inside(self) -> "Action":
+        """What is asked of the layers of a network, where that is another thing than of the whole."""
+        return self
 
     @abstractmethod
     def act(self, x: Tensor, element: int) -> Tensor:
@@ -75,15 +82,30 @@ class GroupAction(Action):
         (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
 
     Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images, as are features of one pose,
-    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group; [B, H, W] are maps of the input's own sides, such as
-    labels; other [B, N, C] are tokens on a grid of its proportions, perhaps behind a class token, which stays.
+    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group, and [B, C, |H|] such without pixels; [B, H, W] are
+    maps of the input's own sides, such as labels; other [B, N, C] are tokens on a grid of its proportions, perhaps
+    behind a class token, which stays.
+
+    Of vectors, in pairs of channels (x, y), the components turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). The layers between
+    may answer either.
 
     Args:
         group: any group, or its name.
+        inputs, outputs: what channels of pictures [B, C, H, W] are, and of outputs [B, K] or [B, C, h, w]: "scalars",
+            or "vectors", x to the right and y up.
+        fold: of the directions of vectors: 1 of arrows, 2 of axes; see `gsa.groups.Group.representation`.
+
+    Raises:
+        ValueError: another kind of channels, a fold that is not positive; inputs of an odd number of channels that
+            would have to be vectors.
     """
 
-    def __init__(self, group: Group | str) -> None:
+    def __init__(self, group: Group | str, inputs: str = "scalars", outputs: str = "scalars", fold: int = 1) -> None:
+        if not {inputs, outputs} <= {"scalars", "vectors"}:
+            raise ValueError(f"inputs and outputs must be 'scalars' or 'vectors', but got {inputs!r} and {outputs!r}")
         self.group = groups.group(group)
+        self.inputs, self.outputs, self.fold = inputs, outputs, fold
+        self._representation = self.group.representation(fold)
         self.name = self.group.name
         self.elements = [self.group.describe(g) for g in range(self.group.order)]
         self.exact = self.group.grid_elements
@@ -92,27 +114,72 @@ class GroupAction(Action):
     def moving(self) -> Sequence[int]:
         return self.exact[1:]  # without the identity
 
+    @property
+    def inside(self) -> Action:
+        return self if self.inputs == self.outputs == "scalars" else _EitherWay(self)
+
     def act(self, x: Tensor, element: int) -> Tensor:
+        if self.inputs == "vectors" and x.ndim == 4:
+            if x.shape[1] % 2:
+                raise ValueError(f"vectors are in two channels each, (x, y), but got the shape {list(x.shape)}")
+            x = self._turned(x, element)
         return self.group.act(x, element)
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
         if output.shape[:1] != shape[:1]:  # the batch, which windows are not
             return None
+        if self.outputs == "vectors" and output.ndim in (2, 4):
+            if output.shape[1] % 2:
+                return None
+            output = self._turned(output, element)
         if output.ndim == 2:
             return output
         if output.ndim == 5 and output.shape[2] == self.group.order:
             return self.group.act(output, element)
         if output.ndim == 5 and output.shape[2] == 1:
             return self.group.act(output.squeeze(2), element).unsqueeze(2)
+        if output.ndim == 3 and output.shape[2] == self.group.order > 1 and output.shape[1:] != shape[-2:]:
+            return self.group.act(output[..., None, None], element).flatten(2)
         if output.ndim == 5 or (found := on_plane(output, shape)) is None:
             return None
         maps, back = found
         return back(self.group.act(maps, element))
 
+    def _turned(self, vectors: Tensor, element: int) -> Tensor:
+        """ρ(g) v, of [B, 2K, …]."""
+        turn = self._representation[element].to(vectors)
+        return torch.einsum("xy,bky...->bkx...", turn, vectors.unflatten(1, (-1, 2))).flatten(1, 2)
+
+
+class _EitherWay(GroupAction):
+    """Of the layers of a network with vectors at an end: what they return may be scalars as well as vectors.
+
+    A layer that commutes with the group in either sense has not broken the symmetry.
+    """
+
+    def __init__(self, whole: GroupAction) -> None:
+        super().__init__(whole.group, whole.inputs)
+        self._of_vectors = GroupAction(whole.group, whole.inputs, "vectors", whole.fold)
+
+    def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
+        as_scalars = super().error(after, before, element, shape, floor)
+        as_vectors = self._of_vectors.error(after, before, element, shape, floor)
+        return min((error for error in (as_scalars, as_vectors) if error is not None), default=None)
+
 
 def action(symmetry: Action | Group | str) -> Action:
-    """A symmetry itself, or that of a group or of a group's name."""
-    return symmetry if isinstance(symmetry, Action) else GroupAction(symmetry)
+    """A symmetry itself, or that of a group or of a group's name.
+
+    Raises:
+        ValueError: a symmetry of one's own that lacks an attribute.
+    """
+    if not isinstance(symmetry, Action):
+        return GroupAction(symmetry)
+    if missing := [name for name in ("name", "elements", "exact") if not hasattr(symmetry, name)]:
+        raise ValueError(
+            f"an Action has a name, elements and exact ones, but {type(symmetry).__name__} lacks {missing}"
+        )
+    return symmetry
 
 
 def cannot_move(symmetry: Action, name: str, received: str, x: Tensor) -> ValueError:
@@ -138,7 +205,8 @@ def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tenso
         if rows * width == columns * height and not _is_map((columns, last), (height, width)):
             return output.movedim(-1, 1), lambda maps: maps.movedim(1, -1)
     if output.ndim in (4, 5):
-        return output, lambda maps: maps
+        sides = (output.shape[-2], output.shape[-1])
+        return (output, lambda maps: maps) if sides[0] == sides[1] or _is_map(sides, (height, width)) else None
     if output.ndim == 3 and output.shape[1:] == shape[-2:]:
         return output[:, None], lambda maps: maps[:, 0]
     if output.ndim == 3:

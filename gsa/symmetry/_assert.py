@@ -1,13 +1,14 @@
 """Hold a module to its symmetry: exact where the grid allows, reported elsewhere."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action
+from gsa.symmetry._action import Action, GroupAction, action
 from gsa.symmetry._evaluating import name_of
 from gsa.symmetry._measure import equivariance_error
 
@@ -81,5 +82,21 @@ def assert_equivariant(
         names = ", ".join(symmetry.elements[g] for g in report.failures)
         still = [g for g in symmetry.exact if g not in symmetry.moving and errors[g] > tolerance]
         random = ", and has other outputs for the same input: is it random, or in train mode? Call eval()"
-        raise AssertionError(f"{name_of(module)} is not equivariant under {names}{random if still else ''}\n{report}")
+        why = random if still else _as_vectors(module, x, symmetry, tolerance)
+        raise AssertionError(f"{name_of(module)} is not equivariant under {names}{why}\n{report}")
     return report
+
+
+def _as_vectors(module: Callable[[Tensor], Tensor], x: Tensor, symmetry: Action, tolerance: float) -> str:
+    """What is said of a module whose channels are the components of vectors, and turn along."""
+    if not isinstance(symmetry, GroupAction) or symmetry.outputs == "vectors":
+        return ""
+    for fold in (1, 2):
+        as_vectors = GroupAction(symmetry.group, symmetry.inputs, "vectors", fold)
+        with suppress(ValueError):  # of channels that do not make pairs
+            errors = equivariance_error(module, x, as_vectors)
+            if all(errors[g] <= tolerance for g in symmetry.exact):
+                said = "" if fold == 1 else f", fold={fold}"
+                how = f"GroupAction({symmetry.name!r}, outputs='vectors'{said})"
+                return f"; but as vectors, of two channels each, it is: judge it by {how}"
+    return ""

@@ -33,9 +33,10 @@ def gradient_errors(
     submodule is given what the ones before it would have returned unbroken, L_g F(x), and only breaks in derivatives
     remain: the first of them is where the backward pass loses the symmetry. So are judged exact elements of which every
     output says something; a shift by less than the stride of some map is not, and outputs of shapes that say nothing
-    stay as broken as they are. Gradients that are zero but for rounding, such as that of a bias of keys, are compared
-    with ε^¼ times the largest of their kind. Where the two largest entries of a pool are equal but for rounding, the
-    gradient may take either; in float64 this is rare.
+    stay as broken as they are; layers of a network that answers vectors are taken to answer scalars there. Gradients
+    that are zero but for rounding, such as that of a bias of keys, are compared with ε^¼ times the largest of their
+    kind. Where the two largest entries of a pool are equal but for rounding, the gradient may take either; in float64
+    this is rare.
 
     Args:
         module, x, group: as in `layer_errors`; the network is in eval mode.
@@ -53,6 +54,7 @@ def gradient_errors(
         with torch.no_grad():
             outputs = outputs_of(module, x, symmetry)
         *_, result = outputs.values()
+        inside = symmetry.inside
         generator = torch.Generator().manual_seed(0)
         v = torch.randn(result.shape, generator=generator, dtype=result.dtype, device="cpu").to(result.device)
         before = _gradients(module, x, v, dict.fromkeys(outputs))
@@ -64,7 +66,7 @@ def gradient_errors(
         for element in symmetry.exact if apart else range(len(symmetry.elements)):
             right: dict[str, Tensor | None] = dict.fromkeys(outputs)
             if apart:
-                right = {name: symmetry.moved(output, element, x.shape) for name, output in outputs.items()}
+                right = {name: inside.moved(output, element, x.shape) for name, output in outputs.items()}
             direction = symmetry.moved(v, element, x.shape)
             if direction is None or (apart and any(output is None for output in right.values())):
                 continue
@@ -74,7 +76,7 @@ def gradient_errors(
                     scale = norm(gradient).clamp_min(of_weights)
                     found[name][element] = relative_error(after[name], gradient, scale)
                 else:
-                    error = symmetry.error(after[name], gradient, element, x.shape, of_others)
+                    error = inside.error(after[name], gradient, element, x.shape, of_others)
                     if error is not None:
                         found[name][element] = error
     return {name: errors for name, errors in found.items() if errors or name == THE_INPUT}

@@ -50,7 +50,8 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
 
             def compare(name: str, output: Tensor, element: int = element) -> None:
                 if name in outputs:
-                    error = symmetry.error(output, outputs[name], element, x.shape)
+                    asked = symmetry if name == whole else symmetry.inside
+                    error = asked.error(output, outputs[name], element, x.shape)
                     if error is not None:
                         found[name][element] = error
 
@@ -76,7 +77,7 @@ def errors_given_to(
         start = _given(module, x, names)
         for element in range(len(symmetry.elements)):
             for name, moved in _given(module, symmetry.act(x, element), names).items():
-                error = symmetry.error(moved, start[name], element, x.shape) if name in start else None
+                error = symmetry.inside.error(moved, start[name], element, x.shape) if name in start else None
                 if error is not None:
                     found[name][element] = error
     return found
@@ -136,7 +137,7 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
     elements = range(len(symmetry.elements))
 
     def keep(name: str, output: Tensor) -> None:
-        if any(symmetry.moved(output, element, x.shape) is not None for element in elements):
+        if any(symmetry.inside.moved(output, element, x.shape) is not None for element in elements):
             outputs[name] = output.clone()  # the next layer may work in place
 
     whole = name_of_whole(module)

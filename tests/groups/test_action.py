@@ -99,3 +99,9 @@ def test_oblong_pictures_are_not_distorted():
         blob = torch.exp(-((rows - 12) ** 2 + (columns - 20 - 72**0.5) ** 2) / 18)[None, None]
         peak = divmod(gsa.group("R8").act(blob, turns).argmax().item(), 41)
         assert abs(peak[0] - row) <= 1 and abs(peak[1] - column) <= 1
+
+
+def test_every_picture_has_a_matrix_of_its_own():
+    for pictures, matrices in (((2, 1, 4, 4), 3), ((3, 1, 4, 4), 2), ((2, 1, 4, 4, 4), 2)):
+        with pytest.raises(ValueError, match=r"by a matrix of \[N, 2, 2\], but got the shapes \[., 1, 4, 4"):
+            gsa.groups.sample_bilinearly(torch.rand(pictures), gsa.group("R8").matrices[:matrices])

@@ -158,3 +158,26 @@ def test_matrices_that_are_no_turn_or_mirror_are_refused():
         gsa.group("R100000")
     with pytest.raises(ValueError, match="rotations must be a positive integer, but got 0"):
         Group(0, False)
+
+
+@pytest.mark.parametrize("group", ALL_GROUPS)
+@pytest.mark.parametrize("fold", [1, 2, 3, 8])
+def test_directions_are_moved_as_their_vectors_are(group, fold):
+    """A homomorphism; and the vector of a direction goes to that of the moved direction, mirrors included."""
+    found, made = gsa.group(group), gsa.group(group).representation(fold)
+    assert made.dtype == torch.float64 and (fold > 1 or torch.equal(made, found.matrices))
+    torch.testing.assert_close(made[:, None] @ made, made[found.product])
+    for angle in torch.linspace(0, 6, 7, dtype=torch.float64):
+        directions = found.matrices @ torch.stack((angle.cos(), angle.sin()))
+        moved = fold * torch.atan2(directions[:, 1], directions[:, 0])
+        vectors = made @ torch.stack(((fold * angle).cos(), (fold * angle).sin()))
+        torch.testing.assert_close(vectors, torch.stack((moved.cos(), moved.sin()), -1))
+    with pytest.raises(ValueError, match="fold must be a positive integer, but got 0"):
+        found.representation(0)
+
+
+def test_an_element_is_the_index_of_its_pose():
+    group, feature = gsa.group("R4M"), torch.rand(1, 2, 8, 3, 3)
+    assert torch.equal(feature[:, :, group[5]], feature[:, :, 5]) and torch.equal(
+        group.matrices[group[5]], group[5].matrix
+    )

@@ -26,9 +26,9 @@ def mapper():
 @pytest.mark.parametrize("kind", ["max", "mean"])
 def test_whatever_the_network_it_commutes_with_the_grids_elements(group, kind):
     pictures = torch.rand(3, 2, 7, 7)
-    for network, outputs in ((classifier(), "vectors"), (mapper(), "maps")):
+    for network in (classifier(), mapper()):
         assert max(equivariance_error(network, pictures, "R4M").values()) > 1e-2
-        errors = equivariance_error(OrbitPooling(network, group, kind, outputs), pictures, group)
+        errors = equivariance_error(OrbitPooling(network, group, kind), pictures, group)
         on_grid = gsa.group(group).grid_elements
         assert max(errors[h] for h in on_grid) < 1e-12
         assert all(errors[h] > 1e-3 for h in errors if h not in on_grid)  # sampled
@@ -37,8 +37,8 @@ def test_whatever_the_network_it_commutes_with_the_grids_elements(group, kind):
 def test_it_is_the_formula():
     network, x = mapper(), torch.rand(2, 2, 7, 7)
     turned = [torch.rot90(network(torch.rot90(x, k, (2, 3))), -k, (2, 3)) for k in range(4)]
-    torch.testing.assert_close(OrbitPooling(network, "R4", "max", "maps")(x), torch.stack(turned).amax(0))
-    torch.testing.assert_close(OrbitPooling(network, "R4", "mean", "maps")(x), sum(turned) / 4)
+    torch.testing.assert_close(OrbitPooling(network, "R4", "max")(x), torch.stack(turned).amax(0))
+    torch.testing.assert_close(OrbitPooling(network, "R4", "mean")(x), sum(turned) / 4)
     network = classifier()
     answers = torch.stack([network(torch.rot90(x, k, (2, 3))) for k in range(4)])
     torch.testing.assert_close(OrbitPooling(network, "R4")(x), answers.amax(0))
@@ -73,16 +73,17 @@ def test_pictures_that_are_not_square_where_nothing_turns():
         OrbitPooling(network, "R2")(torch.ones(1, 2, 5, 5, dtype=torch.int64))
 
 
-@pytest.mark.parametrize("network, outputs, found", [
-    (mapper, "vectors", r"pools \[B, D\] of 4 × 3 pictures, but Sequential returned \[12, 3, 2, 2\]"),
-    (classifier, "maps", r"pools \[B, C, H, W\] of 4 × 3 pictures, but Sequential returned \[12, 5\]"),
-    (lambda: nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (6, -1))), "vectors", r"returned \[6, 196\]"),
-    (lambda: Several(lambda x: {"out": None}), "vectors", "but Several returned NoneType"),
-    (lambda: Several(lambda x: [x, x.mean((2, 3))]), "maps", r"but Several returned \[12, 2\]"),
+@pytest.mark.parametrize("network, found", [
+    (lambda: nn.Conv1d(7, 2, 1), r"answers \[B, D\] or maps .* of 4 × 3 pictures .* but Several returned \[12, 2, 7\]"),
+    (lambda: nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (6, -1))), r"but Several returned \[6, 196\]"),
+    (lambda: lambda x: {"out": None}, "but Several returned NoneType"),
 ])  # fmt: skip
-def test_answers_of_another_shape_are_refused(network, outputs, found):
+def test_answers_of_another_shape_are_refused(network, found):
+    made = network()
     with pytest.raises(ValueError, match=found):
-        OrbitPooling(network(), "R4", outputs=outputs)(torch.rand(3, 2, 7, 7))
+        OrbitPooling(Several(lambda x: made(x[:, 0] if isinstance(made, nn.Conv1d) else x)), "R4")(
+            torch.rand(3, 2, 7, 7)
+        )
 
 
 class Several(nn.Module):
@@ -94,10 +95,10 @@ class Several(nn.Module):
 def test_several_answers_are_pooled_one_by_one():
     """As torchvision's segmentation networks return a dictionary of maps, and backbones lists of them."""
     network, other, x = mapper(), mapper(), torch.rand(2, 2, 7, 7)
-    several = Several(lambda x: {"out": network(x), "more": [other(x), (x, 2 * x)]})
-    pooled = OrbitPooling(several, "R4", "mean", "maps")(x)
-    out, inner = OrbitPooling(network, "R4", "mean", "maps")(x), OrbitPooling(other, "R4", "mean", "maps")(x)
-    expected = {"out": out, "more": [inner, [x, 2 * x]]}
+    several = Several(lambda x: {"out": network(x), "more": [other(x), (x, 2 * x)], "means": x.mean((2, 3))})
+    pooled = OrbitPooling(several, "R4", "mean")(x)
+    out, inner = OrbitPooling(network, "R4", "mean")(x), OrbitPooling(other, "R4", "mean")(x)
+    expected = {"out": out, "more": [inner, [x, 2 * x]], "means": x.mean((2, 3))}
     torch.testing.assert_close(pooled, expected)
 
 
@@ -114,4 +115,4 @@ def test_it_compiles_and_is_exported():
     program = torch.export.export(pooled.eval(), (x,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}})
     torch.testing.assert_close(program.module()(torch.cat((x, x))), pooled(torch.cat((x, x))))
     torch.testing.assert_close(torch.compile(pooled, backend="eager", fullgraph=True)(x), pooled(x))
-    assert "R4M, max, outputs=vectors" in repr(pooled)
+    assert "R4M, max, outputs=scalars" in repr(pooled)

@@ -123,3 +123,70 @@ def test_whole_numbers_are_turned_on_the_grid_and_refused_between_its_pixels():
 def test_arrays_of_other_libraries_are_refused_with_what_makes_a_tensor(takes):
     with pytest.raises(ValueError, match="needs .*a torch.Tensor, but got ndarray: torch.from_numpy makes one"):
         takes(numpy.zeros((1, 1, 8, 8)))
+
+
+def test_vectors_are_told_from_scalars_that_break():
+    """What answers vectors is no failure of the network, but of the question, which the message says."""
+    network = nn.Sequential(gsa.nn.LiftingConvolution("R4", 1, 2, 3), gsa.nn.PosesToVectors("R4")).double()
+    x = torch.rand(2, 1, 6, 6).double()
+    with pytest.raises(AssertionError, match=r"it is: judge it by GroupAction\('R4', outputs='vectors'\)\n"):
+        assert_equivariant(network, x, "R4")
+    of_axes = nn.Sequential(network[0], gsa.nn.PosesToVectors("R4", fold=2))
+    with pytest.raises(AssertionError, match=r"GroupAction\('R4', outputs='vectors', fold=2\)\n"):
+        assert_equivariant(of_axes, x, "R4")
+    for broken in (nn.Conv2d(1, 2, 3), nn.Conv2d(1, 3, 3)):
+        with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°\n"):
+            assert_equivariant(broken.double(), x, "R4")
+
+
+def test_a_report_of_a_network_of_vectors_blames_the_layer_that_breaks():
+    class Doubled(nn.Module):
+        def forward(self, vectors):
+            return vectors * torch.tensor([1.0, 2.0, 1.0, 2.0], dtype=vectors.dtype)[:, None, None]
+
+    make, x = gsa.nn.LiftingConvolution, torch.rand(2, 2, 6, 6).double()
+    action = gsa.symmetry.GroupAction("R4", inputs="vectors", outputs="vectors")
+    sound = [gsa.nn.VectorsToPoses("R4"), gsa.nn.GroupConvolution("R4", 2, 4, 3), gsa.nn.PosesToVectors("R4")]
+    for backward in (False, True):
+        report = gsa.symmetry.LayerReport.of(nn.Sequential(*sound).double(), x, action, backward=backward)
+        assert not report.broken and report.first_broken is None
+    broken = nn.Sequential(*sound, Doubled(), nn.Conv2d(4, 4, 1, groups=2)).double()
+    assert gsa.symmetry.LayerReport.of(broken, x, action).first_broken[0] == "3"
+    scalars = nn.Sequential(make("R4", 2, 4, 3), gsa.nn.PosesToVectors("R4")).double()
+    assert gsa.symmetry.LayerReport.of(scalars, x, gsa.symmetry.GroupAction("R4", outputs="vectors")).broken == []
+
+
+@pytest.mark.parametrize("channels", [4, 5, 15, 16])
+def test_features_without_pixels_have_poses(channels):
+    """Sixteen channels of four poses are no grid of sixteen tokens; planted: poses that change places."""
+    lifting, x = gsa.nn.LiftingConvolution("R4", 1, channels, 3).double(), torch.rand(2, 1, 12, 12).double()
+    assert_equivariant(lambda x: lifting(x).mean((-1, -2)), x, "R4")
+    with pytest.raises(AssertionError):
+        assert_equivariant(lambda x: lifting(x).mean((-1, -2))[..., [1, 0, 2, 3]], x, "R4")
+
+
+def test_what_has_four_axes_and_is_no_map_is_left_out():
+    """As queries of attention are, [B, heads, N, d]."""
+
+    class Heads(nn.Module):
+        def forward(self, x):
+            return x.flatten(2)[:, :, None].expand(-1, -1, 3, -1)
+
+    network = nn.Sequential(nn.Conv2d(1, 2, 1), Heads(), nn.Flatten(2), nn.AdaptiveAvgPool1d(1), nn.Flatten())
+    report = gsa.symmetry.LayerReport.of(network.double(), torch.rand(2, 1, 6, 6).double(), "R4")
+    assert report.first_broken is None and report.unjudged["1"] == [2, 2, 3, 36]
+    with pytest.raises(ValueError, match=r"must return what R4 can move.* but it returns the shape \[2, 2, 3, 36\]"):
+        equivariance_error(network[:2], torch.rand(2, 1, 6, 6).double(), "R4")
+
+
+def test_an_action_of_ones_own_that_lacks_something_is_refused():
+    class Mine(gsa.symmetry.Action):
+        elements = ("one",)
+
+        def act(self, x, element):
+            return x
+
+        moved = act
+
+    with pytest.raises(ValueError, match=r"but Mine lacks \['name', 'exact'\]"):
+        equivariance_error(nn.Identity(), torch.rand(1, 1, 4, 4), Mine())
