@@ -235,12 +235,16 @@ class OwnData(DescribedData):
             )
 
     def _check_labels(self, part: str, labels: Tensor) -> None:
-        legal = labels.dtype == torch.int64 and labels.ndim == 1
-        if not legal or not bool(((labels >= 0) & (labels < self.num_classes)).all()):
-            raise BadBatch(
-                f"{type(self.inner).__name__}.{part}_dataloader() must give int64 labels in 0 … "
-                f"{self.num_classes - 1}, but gave {labels.tolist()}"
-            )
+        wrong = f"{labels.dtype} of the shape {list(labels.shape)}"
+        if labels.dtype == torch.int64 and labels.ndim == 1:
+            others = labels[(labels < 0) | (labels >= self.num_classes)].unique().tolist()
+            if not others:
+                return
+            wrong = ", ".join(map(str, others[:5])) + (" and others" if len(others) > 5 else "")
+        raise BadBatch(
+            f"{type(self.inner).__name__}.{part}_dataloader() must give int64 labels [B] in 0 … "
+            f"{self.num_classes - 1}, the class of each picture, but gave {wrong}"
+        )
 
 
 class _Part(Normalisation):

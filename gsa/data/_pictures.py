@@ -246,6 +246,8 @@ def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where
     """
     if len(pictures) != len(labels):
         raise ValueError(f"{where}: {len(pictures)} pictures, but {len(labels)} labels")
+    if labels.ndim != 1 or labels.dtype != torch.int64:
+        raise ValueError(f"{where}: labels must be int64 [N], but got {labels.dtype} {list(labels.shape)}")
     if pictures.is_floating_point():
         low, high = pictures.flatten(1).amin(1), pictures.flatten(1).amax(1)
         # written so that NaN, which amin and amax hand on, is refused too

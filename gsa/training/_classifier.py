@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from gsa._checks import is_count
 from gsa._remembered import groups_within
 from gsa.training._auroc import AreaUnderROC
 from gsa.training._balanced import BalancedAccuracy
@@ -38,6 +39,10 @@ __all__ = ["Classifier"]
 
 _PARTS = ("train", "val", "test")
 _TOGETHER = 50  # training steps that the metrics hear of at once
+_OTHERS = (
+    "for what is no class of a picture, write a LightningModule of your own, which the optimizers, schedules and "
+    "callbacks of gsa.training serve as well"
+)
 
 
 class Classifier(lightning.LightningModule):
@@ -60,7 +65,8 @@ class Classifier(lightning.LightningModule):
         loss: what is minimised; plain cross-entropy when None.
 
     Raises:
-        ValueError: an optimizer or a schedule in place of what makes one; a loss of another class.
+        ValueError: fewer than two classes; an optimizer or a schedule in place of what makes one; a loss of another
+            class; in a step, labels that are no classes of pictures.
 
     Attributes:
         part: "train", "val" or "test", whichever its last batch was of.
@@ -80,6 +86,8 @@ class Classifier(lightning.LightningModule):
         loss: TrainingLoss | None = None,
     ) -> None:
         super().__init__()
+        if not is_count(num_classes, least=2):
+            raise ValueError(f"num_classes must be 2 or more, but got {num_classes!r}: {_OTHERS}")
         for name, make in (("optimizer", optimizer), ("scheduler", scheduler)):
             if not callable(make):
                 raise ValueError(
@@ -87,7 +95,9 @@ class Classifier(lightning.LightningModule):
                     f"but got {type(make).__name__}"
                 )
         if not isinstance(loss, TrainingLoss | None):
-            raise ValueError(f"loss must be a TrainingLoss, or of a subclass, but got {type(loss).__name__}")
+            raise ValueError(
+                f"loss must be a TrainingLoss, or of a subclass, but got {type(loss).__name__}: of classes; {_OTHERS}"
+            )
         self.training_loss = loss or TrainingLoss(num_classes)
         self.network = network
         self.make_optimizer, self.make_scheduler = optimizer, scheduler
@@ -171,6 +181,7 @@ class Classifier(lightning.LightningModule):
             raise ValueError(f"weights are judged on one loader, but {part} has several: join their data")
         self.part = part
         images, labels = batch
+        self._check_labels(part, labels)
         if part == "train":
             images, targets = self.training_loss.mix(images, labels)
             logits = self(images)
@@ -192,6 +203,19 @@ class Classifier(lightning.LightningModule):
         if part != "train":
             self._log(part)
         return loss
+
+    def _check_labels(self, part: str, labels: Tensor) -> None:
+        """Classes int64 [B]; or of training pictures that are mixed already, their shares of them [B, num_classes]."""
+        is_mixed = part == "train" and labels.is_floating_point() and labels.ndim == 2
+        if is_mixed and labels.shape[1] == self.training_loss.num_classes:
+            if self._seen[part] or bool((labels >= 0).all()):  # asked once in a while: a GPU is waited for
+                return
+        elif labels.ndim == 1 and labels.dtype in (torch.int64, torch.uint8):  # which torch takes
+            return
+        raise ValueError(
+            f"a classifier learns labels int64 [B], but got {part} ones that are {labels.dtype} {list(labels.shape)}"
+            f"{' with negative numbers' if is_mixed else ''}: {_OTHERS}"
+        )
 
     def _note(self, part: str, loss: Tensor, right: Tensor, count: int) -> None:
         """What was seen of a batch."""

@@ -92,6 +92,9 @@ def test_bad_pixels_and_labels_are_named_by_row():
         wrong[2, 0, 1, 1] = value
         with pytest.raises(ValueError, match="here, row 2: pixels must be numbers in"):
             pictures_in_memory(wrong, labels, 5, "here")
+    for wrong in (labels.float(), labels.int(), labels[:, None]):
+        with pytest.raises(ValueError, match=r"here: labels must be int64 \[N\], but got torch"):
+            pictures_in_memory(pictures, wrong, 5, "here")
     with pytest.raises(ValueError, match="5 pictures, but 4 labels"):
         pictures_in_memory(pictures, labels[:4], 5, "here")
 

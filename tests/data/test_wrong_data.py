@@ -50,9 +50,23 @@ class Mislabelled(Stripes):
 @pytest.mark.parametrize("part", ["train", "val", "test"])
 def test_labels_of_every_batch_are_looked_at(configured, monkeypatch, part):
     monkeypatch.setattr(Mislabelled, "part", part)
-    message = rf"Mislabelled.{part}_dataloader\(\) must give int64 labels in 0 … 1, but gave \[.*2\]"
+    message = rf"Mislabelled.{part}_dataloader\(\) must give int64 labels \[B\] in 0 … 1, .*but gave 2$"
     with pytest.raises(BadBatch, match=message):
         train(configured(target="tests.data.test_wrong_data.Mislabelled"))
+
+
+class Angles(Stripes):
+    """Two numbers of every picture, which are no class."""
+
+    def _loader(self, seed, **options):
+        pictures, labels = super()._loader(seed).dataset.tensors
+        return DataLoader(TensorDataset(pictures, torch.stack((labels.cos(), labels.sin()), 1)), self.batch_size)
+
+
+def test_what_is_no_label_is_told_by_its_shape(configured):
+    """A map for every picture would be millions of numbers."""
+    with pytest.raises(ConfigError, match=r"the class of each picture, but gave torch.float32 of the shape \[\d+, 2\]$"):
+        train(configured(target="tests.data.test_wrong_data.Angles"))
 
 
 class Doubles(Stripes):

@@ -170,3 +170,26 @@ def test_metrics_of_half_an_epoch_go_on_where_they_were_or_together_in_the_first
     for gathered in (torch.tensor([3.0, 4.0]), torch.tensor(3.0)):  # of two processes, of one
         made._trainer = SimpleNamespace(strategy=SimpleNamespace(all_gather=lambda value, all=gathered: all))
         assert torch.equal(made._of_all(torch.tensor(3.0)), gathered.view(-1))
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+def test_what_is_no_class_of_a_picture_is_refused(part):
+    """Cosines and sines would be taken for the shares of two mixed classes."""
+    made, pictures, angles = classifier(network=nn.Identity(), num_classes=2), torch.randn(3, 2), torch.rand(3)
+    for wrong in (
+        torch.stack((angles.cos(), -angles.sin()), 1), angles, torch.zeros(3, 4, 4), torch.zeros(3, 4, 4).long(),
+        torch.zeros(3, 3), torch.zeros(3).int(),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"learns labels int64 \[B\], but got {part} ones that are .* Lightning"):
+            made._step(part, (pictures, wrong))
+    with pytest.raises(ValueError, match="num_classes must be 2 or more, but got 1: for what is no class"):
+        classifier(network=nn.Identity(), num_classes=1)
+
+
+def test_pictures_may_have_been_mixed_by_their_loader():
+    made, shares = classifier(network=nn.Identity(), num_classes=2), torch.tensor([[0.25, 0.75], [1.0, 0.0]])
+    logits = torch.randn(2, 2)
+    expected = -(shares * logits.log_softmax(-1)).sum() / 2
+    torch.testing.assert_close(made._step("train", (logits, shares)), expected)
+    with pytest.raises(ValueError, match=r"val ones that are torch.float32 \[2, 2\]"):
+        made._step("val", (logits, shares))
