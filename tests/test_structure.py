@@ -42,7 +42,7 @@ ARROWS = {
     "viz": {"_extras", "groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "files"},
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
-    "training": {"_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
+    "training": {"_checks", "_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
     "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
     "runner": {"_extras", "_handled", "_kept", "_limits", "_memory", "_nearest", "_remembered", "_streams", "files"}
     | {"data", "models", "saved", "training", "report"},

@@ -65,7 +65,9 @@ class Angles(Stripes):
 
 def test_what_is_no_label_is_told_by_its_shape(configured):
     """A map for every picture would be millions of numbers."""
-    with pytest.raises(ConfigError, match=r"the class of each picture, but gave torch.float32 of the shape \[\d+, 2\]$"):
+    with pytest.raises(
+        ConfigError, match=r"the class of each picture, but gave torch.float32 of the shape \[\d+, 2\]$"
+    ):
         train(configured(target="tests.data.test_wrong_data.Angles"))
 
 
