@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 __all__ = ["largest"]
 
@@ -36,41 +37,56 @@ def largest(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
 def _of_windows(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
     if torch.compiler.is_compiling() or torch.jit.is_tracing():  # which take no function of Python's
         return torch.stack([_cell(x, at, kernel, stride) for at in _places(kernel)]).amax(0)
-    maximum: Tensor = _Largest.apply(x, kernel, stride)
+    has_gradient = torch.is_grad_enabled() and x.requires_grad
+    if not has_gradient and unpack_dual(x).tangent is None:
+        return _maximum(x, kernel, stride)
+    maximum: Tensor = _Largest.apply(x, kernel, stride)[0]
     return maximum
 
 
+def _maximum(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
+    """What `amax` over stacked cells is, without the time that the stack takes."""
+    high, wide = kernel
+    rows = reduce(torch.maximum, (x[..., _line(at, x.shape[-2], high, stride), :] for at in range(high)))
+    return reduce(torch.maximum, (rows[..., _line(at, x.shape[-1], wide, stride)] for at in range(wide)))
+
+
 class _Largest(torch.autograd.Function):
-    """What `amax` over stacked cells is, without the time that the stack and its gradient take."""
+    """The maximum, and for each place of a window whether its pixel is a largest one.
+
+    The maximum itself is not kept, and may be changed in place, as by activations.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
-        high, wide = kernel
-        rows = reduce(torch.maximum, (x[..., _line(at, x.shape[-2], high, stride), :] for at in range(high)))
-        return reduce(torch.maximum, (rows[..., _line(at, x.shape[-1], wide, stride)] for at in range(wide)))
+    def forward(x: Tensor, kernel: tuple[int, int], stride: int) -> tuple[Tensor, Tensor]:
+        maximum = _maximum(x, kernel, stride)
+        return maximum, torch.stack([_cell(x, at, kernel, stride) == maximum for at in _places(kernel)])
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, tuple[int, int], int], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, tuple[int, int], int], output: tuple[Tensor, Tensor]) -> None:
         x, *ctx.sizes = inputs
-        ctx.save_for_backward(x, output)
-        ctx.save_for_forward(x, output)
+        ctx.shape = x.shape
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1])
+        ctx.save_for_forward(output[1])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        x, tied = _tied(ctx)
-        part = grad / reduce(torch.add, tied.values())
-        spread = part.new_zeros(x.shape)
-        for at, one in tied.items():
+    def backward(ctx: Any, grad: Tensor, _: None) -> tuple[Tensor, None, None]:
+        tied = ctx.saved_tensors[0]
+        part = grad / tied.sum(0, dtype=torch.int16)
+        spread = part.new_zeros(ctx.shape)
+        for at, one in zip(_places(ctx.sizes[0]), tied, strict=True):
             _cell(spread, at, *ctx.sizes).add_(one * part)
         return spread, None, None
 
     @staticmethod
-    def jvp(ctx: Any, direction: Tensor, *_: None) -> Tensor:
-        tied = _tied(ctx)[1]
-        changes = [one * _cell(direction, at, *ctx.sizes) for at, one in tied.items()]
-        return reduce(torch.add, changes) / reduce(torch.add, tied.values())
+    def jvp(ctx: Any, direction: Tensor, *_: None) -> tuple[Tensor, None]:
+        tied = ctx.saved_tensors[0]
+        places = zip(_places(ctx.sizes[0]), tied, strict=True)
+        changes = [one * _cell(direction, at, *ctx.sizes) for at, one in places]
+        return reduce(torch.add, changes) / tied.sum(0, dtype=torch.int16), None
 
 
 def _places(kernel: tuple[int, int]) -> Iterator[tuple[int, ...]]:
@@ -87,9 +103,3 @@ def _cell(x: Tensor, at: tuple[int, ...], kernel: tuple[int, int], stride: int) 
     """The pixel at this place of every window."""
     rows, columns = (_line(*line, stride) for line in zip(at, x.shape[-2:], kernel, strict=True))
     return x[..., rows, columns]
-
-
-def _tied(ctx: Any) -> tuple[Tensor, dict[tuple[int, ...], Tensor]]:
-    """x, and for each place of a window 1 where its pixel is a largest one, else 0."""
-    x, top = ctx.saved_tensors  # once: of a checkpoint they can be asked for one time only
-    return x, {at: (_cell(x, at, *ctx.sizes) == top).to(x.dtype) for at in _places(ctx.sizes[0])}

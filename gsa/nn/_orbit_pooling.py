@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from gsa import groups
 from gsa._checks import check_choice, check_floating, check_kind
 from gsa.groups import Group
+from gsa.nn._strongest import strongest
 from gsa.nn._vectors import PosesToVectors
 
 __all__ = ["OrbitPooling"]
@@ -24,7 +25,7 @@ class OrbitPooling(nn.Module):
     It commutes with the group whatever f is, and takes |H| times as long. Poses are compared at the end only: pool the
     features of a network, and put its classifier after the pool. Exact for the elements that map the pixel grid to
     itself; for others pictures are sampled (bilinear, zeros outside). f is given all poses as one batch, so that batch
-    norms see them together.
+    norms see them together; of oblong pictures, those that lie and those that stand as a batch each.
 
     Source: Laptev et al., TI-POOLING, CVPR 2016, where the max is over features; of maps, the mean is the
     symmetrisation of Puny et al., Frame Averaging, ICLR 2022.
@@ -40,11 +41,11 @@ class OrbitPooling(nn.Module):
         fold: of the directions of vectors: 1 of arrows, 2 of axes; see `gsa.groups.Group.representation`.
 
     Shapes:
-        [B, C, H, W] → [B, D] or [B, C′, H′, W′]; H = W unless the group turns by nothing but 180°.
+        [B, C, H, W] → [B, D] or [B, C′, H′, W′]; H = W in poses between the quarter turns.
 
     Raises:
-        ValueError: an unknown kind, or the largest of vectors; pictures that are not square under turns; answers of
-            other shapes.
+        ValueError: an unknown kind, or the largest of vectors; what are no pictures, or oblong ones of which poses are
+            sampled; answers of other shapes.
     """
 
     __call__: Callable[..., Any]
@@ -61,7 +62,6 @@ class OrbitPooling(nn.Module):
         if self.vectors is not None and kind == "max":
             raise ValueError("none of several vectors is the largest in all poses: outputs='vectors' needs kind='mean'")
         self._inverses: list[int] = self.group.inverse.tolist()
-        self._turns = bool((self.group.matrices[:, 0, 1].abs() > 1e-9).any())
 
     def forward(self, images: Tensor) -> Any:
         return _each(self._pooled, self.forward_poses(images))
@@ -71,39 +71,45 @@ class OrbitPooling(nn.Module):
 
         Of vectors, these are seen from pose h; `vectors` turns them back and takes the mean.
         """
-        if images.ndim != 4 or (self._turns and images.shape[-2] != images.shape[-1]):
-            square = ", square ones where they are turned" if self._turns else ""
-            raise ValueError(f"orbit pooling takes images [B, C, H, W]{square}, but got the shape {list(images.shape)}")
         check_floating(images, "orbit pooling")
-        answers = self.network(torch.cat([self.group.act(images, back) for back in self._inverses]))
-        return _each(lambda answer: self._moved_back(answer, images.shape[0]), answers)
+        if images.ndim != 4 or (images.shape[-2] != images.shape[-1] and not self.group.is_on_grid):
+            square = "" if self.group.is_on_grid else f", square ones in the poses of {self.group.name}"
+            raise ValueError(f"orbit pooling takes images [B, C, H, W]{square}, but got the shape {list(images.shape)}")
+        shown: dict[tuple[int, int], dict[int, Tensor]] = {}  # quarter turns of oblong pictures have other sides
+        for pose, back in enumerate(self._inverses):
+            moved = self.group.act(images, back)
+            shown.setdefault((moved.shape[-2], moved.shape[-1]), {})[pose] = moved
+        answers = [self.network(torch.cat(list(batch.values()))) for batch in shown.values()]
+        poses = [list(batch) for batch in shown.values()]
+        return _each(lambda *parts: self._moved_back(parts, poses, images.shape[0]), *answers)
 
     def _pooled(self, poses: Tensor) -> Tensor:
         if self.vectors is not None:
             return self.vectors(poses.movedim(0, 2))
-        return poses.amax(0) if self.kind == "max" else poses.mean(0)
+        return strongest(poses, 0) if self.kind == "max" else poses.mean(0)
 
-    def _moved_back(self, answer: Any, count: int) -> Tensor:
-        order = self.group.order
-        if not isinstance(answer, Tensor) or answer.ndim not in (2, 4) or answer.shape[0] != order * count:
-            found = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
-            raise ValueError(
-                f"answers [B, D] or maps [B, C, H, W] of {order} × {count} pictures are pooled, "
-                f"but {type(self.network).__name__} returned {found}"
-            )
-        poses = answer.unflatten(0, (order, count))
-        if answer.ndim == 4:
-            poses = torch.stack([self.group.act(pose, h) for h, pose in enumerate(poses)])
-        return poses
+    def _moved_back(self, answers: tuple[Any, ...], poses: list[list[int]], count: int) -> Tensor:
+        """Answers to pictures in some poses each, in the order of all poses."""
+        found: dict[int, Tensor] = {}
+        for answer, some in zip(answers, poses, strict=True):
+            if not isinstance(answer, Tensor) or answer.ndim not in (2, 4) or answer.shape[0] != len(some) * count:
+                got = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
+                raise ValueError(
+                    f"answers [B, D] or maps [B, C, H, W] of {len(some)} × {count} pictures are pooled, "
+                    f"but {type(self.network).__name__} returned {got}"
+                )
+            for pose, one in zip(some, answer.unflatten(0, (len(some), count)), strict=True):
+                found[pose] = self.group.act(one, pose) if answer.ndim == 4 else one
+        return torch.stack([found[pose] for pose in sorted(found)])
 
     def extra_repr(self) -> str:
         return f"{self.group.name}, {self.kind}, outputs={self.outputs}"
 
 
-def _each(function: Callable[[Any], Tensor], answers: Any) -> Any:
-    """Applied to every answer of a dictionary, list or tuple, or to the only one."""
-    if isinstance(answers, Mapping):
-        return {name: _each(function, answer) for name, answer in answers.items()}
-    if isinstance(answers, list | tuple):
-        return [_each(function, answer) for answer in answers]
-    return function(answers)
+def _each(function: Callable[..., Tensor], *answers: Any) -> Any:
+    """Applied to every answer of dictionaries, lists or tuples that are alike, or to the only ones."""
+    if isinstance(answers[0], Mapping):
+        return {name: _each(function, *(one[name] for one in answers)) for name in answers[0]}
+    if isinstance(answers[0], list | tuple):
+        return [_each(function, *parts) for parts in zip(*answers, strict=True)]
+    return function(*answers)

@@ -37,16 +37,19 @@ def replace_convolutions(
     Pools with strides are replaced by such as count them from both ends (`PosedPool`). The rest of an image network
     (pointwise maps, norms, activations, other pools) commutes with turns already, except a norm that has a weight for
     every pixel. So the whole network does, on maps of any sides, and one that ends with a mean over pixels becomes
-    invariant. Heads start at the filters' pixels, with the filters' weights (`PosedAttention.of_convolution`).
+    invariant. Heads start at the filters' pixels, with the filters' weights (`PosedAttention.of_convolution`). What the
+    layers answer are scalars: numbers with a direction, such as the sides of a box, offsets or flow, are left to layers
+    that stay as they are (`skip`), or made of poses (`PosesToVectors`).
 
     Args:
         model: changed in place.
         group: the point group H, or its name.
         border: what lies beyond maps: "zeros", as for the convolutions, or "hidden" keys, which are slower.
-        skip: names of modules to leave as they are, such as convolutions along the channels of one pixel.
+        skip: names of modules to leave as they are, with all that is in them, such as a detector's heads.
 
     Returns:
-        The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning.
+        The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning, and
+        so does one whose batch norms are frozen: the largest answers of all poses have other means than theirs.
 
     Raises:
         ValueError: modules that cannot be replaced, listed by name, attention in the poses of another group or with
@@ -65,12 +68,13 @@ def replace_convolutions(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
         )
         return model
-    if isinstance(skip, str) or set(skip) - {name for name, _ in places}:
+    within = {name: [one for one in skip if f"{name}.".startswith(f"{one}.")] for name, _ in places}
+    if isinstance(skip, str) or set(skip) - {one for some in within.values() for one in some}:
         raise ValueError(
-            "skip is a list of names of convolutions of more than one pixel, or of pools with strides, such as "
-            f"{[name for name, _ in places[:3]]}, but got {skip!r}"
+            "skip is a list of names of convolutions of more than one pixel, of pools with strides, or of modules that "
+            f"hold some, such as {[name for name, _ in places[:3]]}, but got {skip!r}"
         )
-    kept = {module for name, module in places if name in skip}
+    kept = {module for name, module in places if within[name]}
     places = [(name, module) for name, module in places if module not in kept]
     owners: dict[int, set[nn.Module]] = {}
     for module in model.modules():
@@ -93,7 +97,20 @@ def replace_convolutions(
     for name, module in places:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, replacements[module])
+    _warn_of_frozen_norms(model)
     return model
+
+
+def _warn_of_frozen_norms(model: nn.Module) -> None:
+    """Those of torchvision's detectors, which keep the means of the convolutions for ever."""
+    frozen = [name for name, module in model.named_modules() if type(module).__name__ == "FrozenBatchNorm2d"]
+    if frozen:
+        warnings.warn(
+            f"the batch norms of {type(model).__name__} are frozen ({frozen[0]} and {len(frozen) - 1} more), and the "
+            "largest answers of all poses have other means than the convolutions': features grow from layer to layer. "
+            "Make the model with norms that learn, such as norm_layer=torch.nn.BatchNorm2d",
+            stacklevel=3,
+        )
 
 
 def _places(model: nn.Module, group: Group, border: str) -> list[tuple[str, nn.Module]]:

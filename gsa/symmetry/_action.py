@@ -204,9 +204,8 @@ def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tenso
         rows, columns, last = output.shape[1:]
         if rows * width == columns * height and not _is_map((columns, last), (height, width)):
             return output.movedim(-1, 1), lambda maps: maps.movedim(1, -1)
-    if output.ndim in (4, 5):
-        sides = (output.shape[-2], output.shape[-1])
-        return (output, lambda maps: maps) if sides[0] == sides[1] or _is_map(sides, (height, width)) else None
+    if output.ndim in (4, 5):  # those of a square are square
+        return None if height == width and output.shape[-2] != output.shape[-1] else (output, lambda maps: maps)
     if output.ndim == 3 and output.shape[1:] == shape[-2:]:
         return output[:, None], lambda maps: maps[:, 0]
     if output.ndim == 3:

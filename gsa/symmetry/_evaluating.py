@@ -8,12 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["evaluating", "name_of", "saying_dtype"]
+__all__ = ["evaluating", "name_of", "refuse_no_tensor", "saying_dtype"]
 
 
 def name_of(module: Callable) -> str:
     """What a module, or a function, is called in messages."""
     return type(module).__name__ if isinstance(module, nn.Module) else getattr(module, "__name__", "the function")
+
+
+def refuse_no_tensor(x: object) -> None:
+    """Refuse arrays, lists of pictures and the like.
+
+    Raises:
+        ValueError: with the class.
+    """
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"what is moved needs to be a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of an "
+            "array, torch.stack of a list of pictures, which a function around the network can take apart again"
+        )
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def gradient_errors(
     this is rare.
 
     Args:
-        module, x, group: as in `layer_errors`; the network is in eval mode.
+        module, x, group: as in `layer_errors`; the network is in eval mode, F the first tensor that it returns.
         apart: judge every submodule apart.
 
     Returns:
@@ -52,7 +52,7 @@ def gradient_errors(
     module, symmetry = original(module), action(group)
     with evaluating(module):
         with torch.no_grad():
-            outputs = outputs_of(module, x, symmetry)
+            outputs, _ = outputs_of(module, x, symmetry)
         *_, result = outputs.values()
         inside = symmetry.inside
         generator = torch.Generator().manual_seed(0)

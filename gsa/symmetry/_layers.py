@@ -1,5 +1,6 @@
 """Where a network loses a symmetry: the error of every layer's output, in the order in which they are reached."""
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 from gsa._compiled import as_written, original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
-from gsa.symmetry._evaluating import evaluating, saying_dtype
-from gsa.symmetry._listening import heard, tensor_of
+from gsa.symmetry._evaluating import evaluating, refuse_no_tensor, saying_dtype
+from gsa.symmetry._listening import heard, tensor_of, tensors_of
 from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
 
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
@@ -24,7 +25,8 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
 
     The network is run in eval mode, without gradients. What L_g does is decided by the shape of an output, as
     `GroupAction`, `Shifts`, `TokenPermutations` and `FeaturePermutations` say, each for itself. Outputs of other
-    shapes, and those that are no tensors, are left out; of a tuple, the first tensor counts.
+    shapes, and those that are no tensors, are left out; of a tuple, the first tensor counts, and so it does of a list
+    or a dictionary that a submodule returns. Of one that the whole returns, as backbones do, the worst tensor counts.
 
     Args:
         module: any network of one tensor.
@@ -41,24 +43,28 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
         ValueError: an output of the module itself of another shape, of one that says nothing of some element, or one
             that does not depend on the input; an input that no exact element moves, or of another dtype.
     """
+    refuse_no_tensor(x)
     module, symmetry = original(module), action(group)
     whole = name_of_whole(module)
     with torch.no_grad(), evaluating(module):
-        outputs = outputs_of(module, x, symmetry)
+        outputs, results = outputs_of(module, x, symmetry)
         found: dict[str, dict[int, float]] = {name: {} for name in outputs}
+        no_maps: set[str] = set()
         for element in range(len(symmetry.elements)):
 
             def compare(name: str, output: Tensor, element: int = element) -> None:
                 if name in outputs:
-                    asked = symmetry if name == whole else symmetry.inside
-                    error = asked.error(output, outputs[name], element, x.shape)
-                    if error is not None:
+                    if not _fits(symmetry.inside, output, outputs[name], element, x.shape):
+                        no_maps.add(name)
+                    elif (error := symmetry.inside.error(output, outputs[name], element, x.shape)) is not None:
                         found[name][element] = error
 
             with heard(module, compare):
-                compare(whole, tensor_of(module(symmetry.act(x.clone(), element))))
+                moved = tensors_of(module(symmetry.act(x.clone(), element)))
+            errors = [symmetry.error(*pair, element, x.shape) for pair in zip(moved, results, strict=True)]
+            found[whole][element] = max((error for error in errors if error is not None), key=_size)
         refuse_silence(lambda other: tensor_of(module(other)), x, outputs[whole], found[whole].values(), whole)
-    return {name: errors for name, errors in found.items() if errors or name == whole}
+    return {name: errors for name, errors in found.items() if (errors and name not in no_maps) or name == whole}
 
 
 def errors_given_to(
@@ -74,13 +80,14 @@ def errors_given_to(
     names = list(names)
     found: dict[str, dict[int, float]] = {name: {} for name in names}
     with torch.no_grad(), evaluating(module):
-        start = _given(module, x, names)
+        start, no_maps = _given(module, x, names), set[str]()
         for element in range(len(symmetry.elements)):
             for name, moved in _given(module, symmetry.act(x, element), names).items():
-                error = symmetry.inside.error(moved, start[name], element, x.shape) if name in start else None
-                if error is not None:
+                if name not in start or not _fits(symmetry.inside, moved, start[name], element, x.shape):
+                    no_maps.add(name)
+                elif (error := symmetry.inside.error(moved, start[name], element, x.shape)) is not None:
                     found[name][element] = error
-    return found
+    return {name: {} if name in no_maps else errors for name, errors in found.items()}
 
 
 def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, list[int]]:
@@ -107,6 +114,12 @@ def within(name: str) -> list[str]:
     return [".".join(parts[: depth + 1]) for depth in range(len(parts) - 1)] + [name]
 
 
+def _fits(symmetry: Action, after: Tensor, before: Tensor, element: int, shape: torch.Size) -> bool:
+    """Whether what a layer answers for the moved input has the shape of what it should answer, if it is a map."""
+    expected = symmetry.moved(before, element, shape)
+    return expected is None or expected.shape == after.shape
+
+
 def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
     """The first tensor that each of some submodules is given, at the call that its name says."""
     calls: dict[str, int] = {}
@@ -131,8 +144,8 @@ def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tens
     return {name: found[name] for name in names if name in found}
 
 
-def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tensor]:
-    """Outputs that depend on the input and that a symmetry moves, by name, the whole module's last."""
+def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> tuple[dict[str, Tensor], list[Tensor]]:
+    """Outputs that depend on the input and that a symmetry moves, by name, the whole module's last; all of that's."""
     outputs: dict[str, Tensor] = {}
     elements = range(len(symmetry.elements))
 
@@ -142,19 +155,18 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> dict[str, Tens
 
     whole = name_of_whole(module)
     symmetry.act(x, 0)  # says what it cannot act on
-    with heard(module, keep):
-        result = _run(module, x)
-    if result is None or not all(symmetry.judges(result, element, x.shape) for element in elements):
-        received = (
-            "no tensor of floating numbers (a module around it can return the one to be judged)"
-            if result is None
-            else f"the shape {list(result.shape)}"
-        )
-        raise cannot_move(symmetry, whole, received, x)
+    with heard(module, keep), saying_dtype(module, x):
+        results = [result.clone() for result in tensors_of(module(x.clone()))]
+    if not results:
+        said = "no tensor of floating numbers (a module around it can return the one to be judged)"
+        raise cannot_move(symmetry, whole, said, x)
+    for result in results:
+        if not all(symmetry.judges(result, element, x.shape) for element in elements):
+            raise cannot_move(symmetry, whole, f"the shape {list(result.shape)}", x)
     refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
-    refuse_silence(lambda other: tensor_of(module(other)), x, result, [], whole)
+    refuse_silence(lambda other: tensor_of(module(other)), x, results[0], [], whole)
     _leave_out_tables(module, another(x), outputs)
-    return outputs | {whole: result}
+    return outputs | {whole: results[0]}, results
 
 
 def name_of_whole(module: nn.Module) -> str:
@@ -163,11 +175,9 @@ def name_of_whole(module: nn.Module) -> str:
     return f"{name} (whole)" if name in dict(module.named_modules()) else name
 
 
-def _run(module: nn.Module, x: Tensor) -> Tensor | None:
-    """The first tensor that comes of it; of another dtype than the weights it may be that nothing can."""
-    with saying_dtype(module, x):
-        output = tensor_of(module(x.clone()))
-        return None if output is None else output.clone()
+def _size(error: float) -> float:
+    """What is no number is larger than any."""
+    return math.inf if math.isnan(error) else error
 
 
 def _leave_out_tables(module: nn.Module, other: Tensor, outputs: dict[str, Tensor]) -> None:

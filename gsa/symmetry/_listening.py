@@ -1,6 +1,6 @@
 """What the submodules of a network return, heard while it runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gsa._compiled import as_written
 
-__all__ = ["heard", "tensor_of"]
+__all__ = ["heard", "tensor_of", "tensors_of"]
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
     Args:
         module: any network.
         hear: given the name of a submodule, "name (2)" when it is called again, and what it returns, or the first
-            tensor of several; a tensor that it returns itself takes the place of that.
+            tensor of several; a tensor that it returns itself takes the place of that, unless that lies deeper.
     """
     calls: dict[str, int] = {}
 
@@ -32,6 +32,8 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
         other = hear(name if calls[name] == 1 else f"{name} ({calls[name]})", tensor)
         if other is None or isinstance(output, Tensor):
             return other
+        if not isinstance(output, tuple | list) or not any(part is tensor for part in output):
+            return None  # it lies deeper, and stays
         parts = (other if part is tensor else part for part in output)
         return type(output)(*parts) if hasattr(output, "_fields") else type(output)(parts)
 
@@ -45,5 +47,14 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
 
 def tensor_of(output: Any) -> Any:
     """What a layer returns, or the first tensor of several; None if there is none of floating numbers."""
-    parts = output if isinstance(output, tuple | list) else (output,)
-    return next((part for part in parts if isinstance(part, Tensor) and part.is_floating_point()), None)
+    return next(iter(tensors_of(output)), None)
+
+
+def tensors_of(output: Any) -> list[Tensor]:
+    """What a network returns: of lists and dictionaries every tensor of floating numbers, of a tuple the first."""
+    if isinstance(output, tuple):
+        return next(filter(None, map(tensors_of, output)), [])
+    if isinstance(output, list | Mapping):
+        parts = output.values() if isinstance(output, Mapping) else output
+        return [tensor for part in parts for tensor in tensors_of(part)]
+    return [output] if isinstance(output, Tensor) and output.is_floating_point() else []

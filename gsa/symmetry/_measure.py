@@ -8,7 +8,7 @@ from torch import Tensor
 from gsa import groups
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
-from gsa.symmetry._evaluating import evaluating, name_of, saying_dtype
+from gsa.symmetry._evaluating import evaluating, name_of, refuse_no_tensor, saying_dtype
 from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
 from gsa.symmetry._shifts import check_shift, whole_shift
@@ -144,11 +144,7 @@ def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The module for inputs that it may change and outputs that it may use again, as long as they are tensors."""
 
     def run(x: Tensor) -> Tensor:
-        if not isinstance(x, Tensor):
-            raise ValueError(
-                f"what is moved needs to be a torch.Tensor, but got {type(x).__name__}: torch.from_numpy makes one of "
-                "an array"
-            )
+        refuse_no_tensor(x)
         with saying_dtype(module, x):
             output = module(x.clone())
         if not isinstance(output, Tensor):

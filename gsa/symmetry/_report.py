@@ -11,6 +11,7 @@ from gsa._compiled import original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._assert import TOLERANCES
+from gsa.symmetry._evaluating import refuse_no_tensor
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
 from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
 
@@ -56,6 +57,7 @@ class LayerReport:
         The tolerance is that of `assert_equivariant` if it is None, ten times as much for gradients, which cancel.
         """
         module, symmetry = original(module), action(group)
+        refuse_no_tensor(x)
         if tolerance is None:
             tolerance = TOLERANCES.get(x.dtype, 1e-5) * (10 if backward else 1)
         if not backward:

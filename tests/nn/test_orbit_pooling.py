@@ -61,12 +61,16 @@ def test_gradients_turn_with_the_pictures():
     torch.testing.assert_close(moved.grad, x.grad.flip(-1).rot90(1, (2, 3)))
 
 
-def test_pictures_that_are_not_square_where_nothing_turns():
+def test_pictures_that_are_not_square():
     network = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.AdaptiveMaxPool2d(1), nn.Flatten())
-    for group in ("Z2M", "R2", "R2M"):
-        assert_equivariant(OrbitPooling(network, group), torch.rand(2, 2, 5, 7), gsa.group(group), tolerance=1e-12)
-    with pytest.raises(ValueError, match=r"images \[B, C, H, W\], square ones .* got the shape \[2, 2, 5, 7\]"):
-        OrbitPooling(network, "R4")(torch.rand(2, 2, 5, 7))
+    for group in ("Z2M", "R2", "R2M", "R4", "R4M"):
+        for one in (network, mapper()):
+            assert_equivariant(OrbitPooling(one, group), torch.rand(2, 2, 6, 9), gsa.group(group), tolerance=1e-12)
+    several = Several(lambda x: {"maps": [x], "means": x.mean((2, 3))})
+    x = torch.rand(2, 2, 5, 7)
+    torch.testing.assert_close(OrbitPooling(several, "R4M")(x), {"maps": [x], "means": x.mean((2, 3))})
+    with pytest.raises(ValueError, match=r"square ones in the poses of R8, but got the shape \[2, 2, 5, 7\]"):
+        OrbitPooling(network, "R8")(x)
     with pytest.raises(ValueError, match=r"images \[B, C, H, W\], but got the shape \[2, 5, 7\]"):
         OrbitPooling(network, "R2")(torch.rand(2, 5, 7))
     with pytest.raises(ValueError, match="floating"):
@@ -116,3 +120,12 @@ def test_it_compiles_and_is_exported():
     torch.testing.assert_close(program.module()(torch.cat((x, x))), pooled(torch.cat((x, x))))
     torch.testing.assert_close(torch.compile(pooled, backend="eager", fullgraph=True)(x), pooled(x))
     assert "R4M, max, outputs=scalars" in repr(pooled)
+
+
+def test_what_is_pooled_may_be_changed_in_place():
+    """As classifiers do that begin with dropout in place."""
+    pooled = nn.Sequential(OrbitPooling(classifier(), "R4"), nn.ReLU(inplace=True))
+    plain = nn.Sequential(pooled[0], nn.ReLU())
+    x = torch.rand(3, 2, 7, 7, requires_grad=True)
+    found, expected = (torch.autograd.grad(net(x).square().sum(), x)[0] for net in (pooled, plain))
+    torch.testing.assert_close(found, expected)

@@ -153,3 +153,13 @@ def test_a_traced_pool_can_be_saved(tmp_path):
     x = torch.randn(1, 2, 4, 6, 6)
     torch.jit.trace(SpatialPool(2), x).save(tmp_path / "pool.pt")
     assert torch.equal(torch.jit.load(tmp_path / "pool.pt")(x), SpatialPool(2)(x))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_what_is_pooled_may_be_changed_in_place(size):
+    pool, x = gsa.nn.SpatialPool(size), torch.rand(2, 2, 4, 12, 12, requires_grad=True)
+    found, expected = (
+        torch.autograd.grad(activation(pool(x - 0.5)).square().sum(), x)[0]
+        for activation in (torch.nn.ReLU(inplace=True), torch.nn.ReLU())
+    )
+    torch.testing.assert_close(found, expected)

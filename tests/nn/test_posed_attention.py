@@ -204,3 +204,14 @@ def test_a_transposed_convolution_is_told_the_size_that_it_has():
     assert torch.equal(layer(x, output_size=[8, 10]), layer(x)) and torch.equal(layer(x, [1, 3, 8, 10]), layer(x))
     with pytest.raises(ValueError, match=r"expected output_size=\[8, 10\] here, but got \[9, 10\]"):
         layer(x, output_size=[9, 10])
+
+
+@pytest.mark.parametrize("group", ["Z2", "R4M"])
+def test_what_is_answered_may_be_changed_in_place(group):
+    """As the activations of most networks do."""
+    convolution, x = nn.Conv2d(2, 3, 3), torch.rand(2, 2, 6, 6, requires_grad=True)
+    answers = nn.Sequential(PosedAttention.of_convolution(convolution, group), nn.ReLU(inplace=True))
+    found, expected = (
+        torch.autograd.grad(net(x).square().sum(), x)[0] for net in (answers, nn.Sequential(answers[0], nn.ReLU()))
+    )
+    torch.testing.assert_close(found, expected)

@@ -172,9 +172,15 @@ def test_what_has_four_axes_and_is_no_map_is_left_out():
         def forward(self, x):
             return x.flatten(2)[:, :, None].expand(-1, -1, 3, -1)
 
-    network = nn.Sequential(nn.Conv2d(1, 2, 1), Heads(), nn.Flatten(2), nn.AdaptiveAvgPool1d(1), nn.Flatten())
-    report = gsa.symmetry.LayerReport.of(network.double(), torch.rand(2, 1, 6, 6).double(), "R4")
-    assert report.first_broken is None and report.unjudged["1"] == [2, 2, 3, 36]
+    network = nn.Sequential(nn.Conv2d(1, 2, 1), Heads(), nn.Flatten(2), nn.AdaptiveAvgPool1d(1), nn.Flatten()).double()
+    for sides in ((6, 6), (4, 9)):
+        report = gsa.symmetry.LayerReport.of(network, torch.rand(2, 1, *sides).double(), "R4")
+        assert report.first_broken is None and report.unjudged["1"] == [2, 2, 3, 36]
+    broken = gsa.symmetry.LayerReport.of(
+        nn.Sequential(*network[:2], nn.Conv2d(2, 2, 3, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten()).double(),
+        torch.rand(2, 1, 4, 9).double(), "R4",
+    )  # fmt: skip
+    assert broken.first_broken[0] != "1" and broken.given
     with pytest.raises(ValueError, match=r"must return what R4 can move.* but it returns the shape \[2, 2, 3, 36\]"):
         equivariance_error(network[:2], torch.rand(2, 1, 6, 6).double(), "R4")
 
@@ -190,3 +196,27 @@ def test_an_action_of_ones_own_that_lacks_something_is_refused():
 
     with pytest.raises(ValueError, match=r"but Mine lacks \['name', 'exact'\]"):
         equivariance_error(nn.Identity(), torch.rand(1, 1, 4, 4), Mine())
+
+
+def test_of_several_maps_that_a_network_returns_the_worst_counts():
+    """As of backbones, in lists or dictionaries; planted: the second of them, which a stride breaks."""
+
+    class Backbone(nn.Module):
+        def __init__(self, make, stride):
+            super().__init__()
+            self.first, self.second, self.make = nn.MaxPool2d(2), nn.MaxPool2d(1, stride), make
+
+        def forward(self, x):
+            return self.make(self.first(x), self.second(x))
+
+    x = torch.rand(2, 1, 8, 8).double()
+    for make in (lambda *maps: [*maps], lambda *maps: {"out": maps[0], "more": {"second": maps[1]}}):
+        report = gsa.symmetry.LayerReport.of(Backbone(make, 1), x, "R4")
+        assert report.broken == [] and report.first_broken is None
+        report = gsa.symmetry.LayerReport.of(Backbone(make, 2), x, "R4")
+        assert report.broken == [1, 2, 3] and report.first_broken[0] == "second"
+    for measure in (gsa.symmetry.LayerReport.of, gsa.symmetry.layer_errors):
+        with pytest.raises(
+            ValueError, match="needs to be a torch.Tensor, but got list: .* torch.stack of a list of pict"
+        ):
+            measure(nn.Identity(), [torch.rand(1, 8, 8)], "R4")
