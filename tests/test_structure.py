@@ -25,6 +25,7 @@ ARROWS = {
     "_limits": set(),
     "_memory": set(),
     "_nearest": set(),
+    "_origin": set(),
     "_remembered": {"groups"},
     "_streams": set(),
     "_tables": set(),
@@ -43,8 +44,19 @@ ARROWS = {
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "files"},
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
     "training": {"_checks", "_extras", "_handled", "_remembered", "files", "saved"},  # networks and data are injected
-    "report": {"_version", "_extras", "files", "groups", "ops", "nn", "symmetry", "viz"},
-    "runner": {"_extras", "_handled", "_kept", "_limits", "_memory", "_nearest", "_remembered", "_streams", "files"}
+    "report": {"_version", "_extras", "_origin", "files", "groups", "ops", "nn", "symmetry", "viz"},
+    "runner": {
+        "_extras",
+        "_handled",
+        "_kept",
+        "_limits",
+        "_memory",
+        "_nearest",
+        "_origin",
+        "_remembered",
+        "_streams",
+        "files",
+    }
     | {"data", "models", "saved", "training", "report"},
     "published": {"groups", "models", "nn"},
     "hub": {"_version", "_extras", "files", "groups", "models", "saved"},

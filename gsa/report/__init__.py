@@ -17,7 +17,7 @@ with brought_by("train"):
     from gsa.report._subject import Subject
     from gsa.report._tables import write_answers, write_parts
     from gsa.report._text import summary
-    from gsa.report._wandb import WandbSections, show_on_wandb
+    from gsa.report._wandb import WandbSections, outlive_wandb, show_on_wandb
     from gsa.report._workspace import dashboard
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "difference_interval",
     "draw_gallery",
     "forget_peak_memory",
+    "outlive_wandb",
     "peak_memory_mb",
     "read_report",
     "share_interval",

@@ -16,19 +16,20 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import DictConfig
 from torch import Tensor, nn
 
+from gsa._streams import note
 from gsa.data import completed
 from gsa.files import one_line
-from gsa.report import WandbSections
+from gsa.report import WandbSections, outlive_wandb
 from gsa.runner._dotted import values_of
 from gsa.runner._instances import make
 from gsa.runner._keys import GRAPH, refuse_bad_keys
 from gsa.runner._older import as_meant
 from gsa.runner._quiet import at_levels
-from gsa.runner._ranks import check_processes
+from gsa.runner._ranks import check_processes, is_first_rank
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._slurm import environments
-from gsa.runner._wandb import complete_wandb
+from gsa.runner._wandb import complete_wandb, is_of_wandb, offline_after, why_offline
 from gsa.training import (
     AveragedWeights,
     Classifier,
@@ -148,13 +149,24 @@ def make_loggers(run: Run) -> None:
         ConfigError: a logger whose package is not installed, or that cannot begin, such as one whose server is gone.
     """
     for name, node in (run.config.logger or {}).items():
-        logger = make(complete_wandb(node, run.config, run.data.name))
         try:
-            _ = logger.experiment  # made on first use, which would be after hours
+            logger = _begun(node, run)
         except Exception as error:
-            offline = f"; logger.{name}.offline=true writes to the disk only" if "offline" in node else ""
-            raise ConfigError(f"logger.{name} cannot begin: {one_line(error)}{offline}") from error
+            if (offline := offline_after(error, node)) is None:
+                hint = f"; logger.{name}.offline=true writes to the disk only" if "offline" in node else ""
+                raise ConfigError(f"logger.{name} cannot begin: {one_line(error)}{hint}") from error
+            logger = _begun(offline, run)
+        outlive_wandb(logger)
+        if is_first_rank() and is_of_wandb(node) and (why := why_offline()):
+            note(f"wandb logs offline, as {why}")
         run.trainer.loggers = [*run.trainer.loggers, logger]
+
+
+def _begun(node: DictConfig, run: Run) -> Any:
+    """A logger, of whose first use, after hours, it would else depend whether it can begin."""
+    logger = make(complete_wandb(node, run.config, run.data.name))
+    _ = logger.experiment
+    return logger
 
 
 def _make_all(config: DictConfig) -> Run:

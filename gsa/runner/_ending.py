@@ -2,9 +2,9 @@
 
 import logging
 import os
+import shlex
 import signal
 import sys
-import traceback
 from contextlib import suppress
 from itertools import dropwhile
 from pathlib import Path
@@ -13,20 +13,22 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from gsa._origin import comes_through
 from gsa.runner._folder import TakenAway
 from gsa.runner._quoted import override
+from gsa.runner._search import draws_again, is_search
 
-__all__ = ["Failed", "comes_from", "is_of_the_surroundings", "queue_again_if_told", "way_on", "written_down"]
+__all__ = [
+    "Failed",
+    "is_of_the_surroundings",
+    "queue_again_if_told",
+    "way_on",
+    "written_down",
+]
 
 
 class Failed(Exception):
     """What ended a run, in words; not a mistake of the program."""
-
-
-def comes_from(package: str, error: BaseException) -> bool:
-    """Whether it was raised there."""
-    names = [frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return f"{names[-1] if names else ''}.".startswith(f"{package}.")
 
 
 def is_of_the_surroundings(error: Exception) -> bool:
@@ -54,19 +56,25 @@ def written_down(error: Exception) -> str:
 
 
 def way_on(last: Path, config: DictConfig, number: int) -> str:
-    """What is added to a command that was stopped: to that of a sweep, its folder, where every job has its own file.
+    """How what was stopped goes on: by the same command, with the folder of a sweep, where every job has its own file.
 
-    Nothing where its own words name the folder, or SLURM gives them again in the same job, which names it.
+    With nothing where its own words name the folder, or SLURM gives them again in the same job, which names it. A trial
+    of a search that would draw other values goes on by itself.
     """
     of_hydra = HydraConfig.get()
     is_sweep = of_hydra.mode is RunMode.MULTIRUN
+    if is_sweep and is_search(of_hydra) and not draws_again(of_hydra.sweeper):
+        words = [word for word in of_hydra.overrides.task if not word.startswith(("search=", "ckpt_path=", "hydra"))]
+        return (
+            f"python train.py {shlex.join(words)} {override('ckpt_path', last)}  ends this trial; a search begins anew"
+        )
     key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
     is_again = number == signal.SIGUSR1 and "SLURM_JOB_ID" in os.environ
     has_folder = is_again or any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra)
     if config.ckpt_path == "auto" and has_folder:
-        return ""
+        return "the same command goes on"
     added = f"{override(key, Path(of_hydra.sweep.dir))} ckpt_path=auto" if is_sweep else override("ckpt_path", last)
-    return f" with  {added}"
+    return f"the same command goes on with  {added}"
 
 
 def queue_again_if_told(number: int, ckpt_path: str | None) -> None:
@@ -85,7 +93,7 @@ def _told(error: Exception) -> str:
     """Of an error in a worker that loads data, without the traceback that torch makes part of it."""
     if _lacks_compiler(error):
         return "compile=true needs a C++ compiler, but none works (g++, or CXX): install one, or say compile=false"
-    if comes_from("wandb", error):
+    if comes_through("wandb", error):
         return f"wandb, which this run is logged with, has failed: {error or type(error).__name__}"
     _, is_of_worker, trace = str(error).partition("\nOriginal Traceback")
     if not is_of_worker:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,22 +23,30 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from gsa._handled import end_as_init
+from gsa._origin import comes_from, comes_through
 from gsa._streams import note, open_streams, outlive_readers
 from gsa.files import one_line, printable_lines
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
 from gsa.runner._dotenv import read_variables, take_dotenv
-from gsa.runner._ending import Failed, comes_from, is_of_the_surroundings, queue_again_if_told, way_on, written_down
+from gsa.runner._ending import (
+    Failed,
+    is_of_the_surroundings,
+    queue_again_if_told,
+    way_on,
+    written_down,
+)
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network
 from gsa.runner._keys import refuse_bad_keys
 from gsa.runner._libraries import settle
 from gsa.runner._nodes import store_presets, with_network
-from gsa.runner._of_hydra import has_jobs, refuse_bad_run, refuse_bad_sweep
+from gsa.runner._of_hydra import refuse_bad_run, refuse_bad_sweep
 from gsa.runner._quiet import quiet
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
+from gsa.runner._search import alone_in, has_jobs
 from gsa.runner._sweep_signals import let_jobs_save
 from gsa.runner._wandb import wandb_is_out_of_reach
 
@@ -54,6 +62,8 @@ _SURROUNDINGS = {
 }
 _last_pictures: list[Any] = []  # of a job, which the next one of a sweep shares, if it reads them alike
 _sweeps: list[Path] = []  # the folder of the sweep that this process leads
+_importing: list[bool] = []
+_alone = ExitStack()  # of a search, which holds that
 
 
 def register() -> None:
@@ -95,20 +105,9 @@ def main() -> None:
     except Failed as failed:
         note(f"the run has failed: {failed}")
         raise SystemExit(1) from None
-    except ValueError as error:
-        if comes_from("hydra", error):
-            no_group = str(error).startswith("Config group override must be")
-            _refuse(one_line(error) + " (a group is left out by ~group, not by group=null)" * no_group)
-        if not comes_from("optuna", error):
-            raise
-        print(f"the search has failed, see the logs of its trials: {one_line(error)}", file=sys.stderr)
-        raise SystemExit(1) from None
-    except RuntimeError as error:
-        if not comes_from("joblib", error):
-            raise
-        way = f"{override('hydra.sweep.dir', _sweeps[-1])} ckpt_path=auto" if _sweeps else "ckpt_path=auto"
-        note(f"a process of this sweep was killed; the same command with  {way} does the jobs that are left")
-        raise SystemExit(1) from None
+    except Exception as error:
+        _end_of_hydra(error)
+        raise
     except SystemExit as ended:
         if comes_from("argparse", ended):  # after its usage
             print("values are given as key=value, without dashes, such as trainer.max_epochs=3", file=sys.stderr)
@@ -117,6 +116,23 @@ def main() -> None:
         raise SystemExit(128 + signal.SIGINT) from None
     finally:  # of a sweep that was cut short, too
         _tell_of_sweep()
+
+
+def _end_of_hydra(error: Exception) -> None:
+    """End with what Hydra, or what searches and launches for it, says of itself; let be what is of others."""
+    if isinstance(error, ValueError) and comes_from("hydra", error):
+        no_group = str(error).startswith("Config group override must be")
+        _refuse(one_line(error) + " (a group is left out by ~group, not by group=null)" * no_group)
+    if isinstance(error, RuntimeError) and comes_from("joblib", error):
+        way = f"{override('hydra.sweep.dir', _sweeps[-1])} ckpt_path=auto" if _sweeps else "ckpt_path=auto"
+        note(f"a process of this sweep was killed; the same command with  {way} does the jobs that are left")
+        raise SystemExit(1) from None
+    if comes_through("hydra_plugins.hydra_optuna_sweeper", error):
+        told = one_line(error) or type(error).__name__
+        if not (_sweeps and has_jobs(_sweeps[-1])):
+            _refuse(f"the search cannot begin: {told}")
+        note(f"the search has failed, see the logs of its trials: {told}")
+        raise SystemExit(1) from None
 
 
 def options_last(words: list[str]) -> list[str]:
@@ -162,6 +178,7 @@ class RefuseBadConfig(Callback):
             for place in (folder, *(noted.parent for noted in folder.glob("*/.hydra"))):
                 refuse_unwritable_folder(place)
             refuse_bad_sweep(config)
+            _alone.enter_context(alone_in(config))
             let_jobs_save(folder, partial(queue_again_if_told, ckpt_path=config.ckpt_path))
             _sweeps.append(folder)
         except ConfigError as error:
@@ -195,9 +212,12 @@ class RefuseBadConfig(Callback):
 
 @hydra.main(version_base="1.3", config_path="pkg://gsa.configs", config_name="train")
 def _main(config: DictConfig) -> float | None:
+    _importing.append(True)  # a signal in the midst of it leaves torch in pieces, which nobody may touch again
     from gsa.runner._ranks import is_first_rank
     from gsa.runner._run import train
     from gsa.training import Stopped
+
+    _importing.clear()
 
     outlive_readers()  # in a process of its own, too, as joblib has it
     try:
@@ -218,7 +238,7 @@ def _main(config: DictConfig) -> float | None:
     except Stopped as stopped:
         goes_on = ""
         if stopped.checkpoint:
-            goes_on = f"; the same command goes on{way_on(stopped.checkpoint, config, stopped.code - 128)}"
+            goes_on = f"; {way_on(stopped.checkpoint, config, stopped.code - 128)}"
         if is_first_rank():
             note(f"{stopped}{goes_on}")
             if multiprocessing.parent_process() is None:  # not a job of a sweep that another process leads
@@ -236,7 +256,7 @@ def _main(config: DictConfig) -> float | None:
 
 def _tell_of_sweep() -> None:
     """The table of the jobs, on the screen of the first process; nothing where none has begun."""
-    if _sweeps and has_jobs(folder := _sweeps.pop()):
+    if _sweeps and not _importing and has_jobs(folder := _sweeps.pop()):
         from gsa.runner._ranks import is_first_rank
         from gsa.runner._sweep_table import sweep_table
 

@@ -44,6 +44,7 @@ from gsa.runner._resume import finished_report
 from gsa.runner._schema import ConfigError
 from gsa.runner._starting import start_from
 from gsa.runner._wandb import closing_wandb, keep_wandb_ids
+from gsa.runner._words import keep_words
 from gsa.saved import read_checkpoint
 from gsa.training import Findings, warn_of_batch_norm
 from gsa.training.adapter import leave_out_idle_hooks
@@ -198,6 +199,7 @@ def _write_config(run: Run) -> None:
     """The first thing written; of a run that goes on, once it does, for until then the report of before is true."""
     if is_first_rank():
         write_config(OmegaConf.to_yaml(run.config, resolve=True), run.folder)
+        keep_words(run.folder)
 
 
 def _announce(run: Run) -> None:

@@ -17,6 +17,7 @@ from gsa.report import read_report
 from gsa.runner._cross_validated import Answered, together
 from gsa.runner._quoted import override
 from gsa.runner._resume import is_of_its_words
+from gsa.runner._words import words_of
 
 __all__ = ["sweep_table"]
 
@@ -68,7 +69,8 @@ def sweep_table(folder: Path) -> str:
         write_whole(file, text.getvalue().encode(errors="backslashreplace"))
     where = f"{file} has {'this table' if is_news else 'an earlier table, which is kept'}"
     means = _means(jobs, keys, measured)
-    return "\n".join(["", *_aligned([header, *rows]), where, *_aligned(means), *_how_to_test(jobs[0])])
+    earlier = _better_before(folder, jobs[0])
+    return "\n".join(["", *_aligned([header, *rows]), where, *_aligned(means), *earlier, *_how_to_test(jobs[0])])
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
@@ -124,12 +126,13 @@ def _mean(values: Sequence[float], jobs: int) -> str:
 
 def _read(overrides: Path) -> _Job:
     folder = overrides.parent.parent
-    words, report = None, {}
+    words: tuple[str, ...] = ()
+    are_kept, report = False, {}
     with suppress(OSError, ValueError, yaml.YAMLError):  # damaged
-        words = yaml.safe_load(overrides.read_text(encoding="utf-8"))
+        words, are_kept = words_of(folder)
     with suppress(OSError, ValueError):  # not finished, or damaged
-        report = read_report(folder) if is_of_its_words(folder) else {}
-    return _Job(folder, tuple(map(str, words)) if isinstance(words, list) else (), report)
+        report = read_report(folder) if are_kept or is_of_its_words(folder) else {}
+    return _Job(folder, words, report)
 
 
 def _rank(job: _Job, judged: str) -> tuple[bool, float, int, str]:
@@ -147,6 +150,15 @@ def _row(job: _Job, keys: Sequence[str], measured: Sequence[str]) -> list[str]:
         *accuracies,
         str(job.folder),
     ]
+
+
+def _better_before(folder: Path, best: _Job) -> list[str]:
+    """Of a search that goes on with one that is stored, whose best trial may be in the folder of that."""
+    with suppress(OSError, ValueError, KeyError, TypeError, yaml.YAMLError):  # no search, or a damaged file
+        of_study = float(yaml.safe_load((folder / "optimization_results.yaml").read_text())["best_value"])
+        if best.report and of_study > max(best.report.get(name) or 0 for name in (*_MEASURED, *_BALANCED)) + 1e-6:
+            return [f"a better trial of this study, {of_study:.4f}, is of an earlier search: jobs.csv of its folder"]
+    return []
 
 
 def _how_to_test(job: _Job) -> list[str]:

@@ -109,26 +109,94 @@ def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):
     assert list((tmp_path / "run").glob("wandb/offline-run-*/*.wandb"))
 
 
-@pytest.mark.slow
-def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(monkeypatch, tmp_path):
+class Answer(http.server.BaseHTTPRequestHandler):
+    code, body = 200, b'{"data": {"viewer": {"id": "me"}}}'
+
+    def do_POST(self):
+        self.send_response(self.code)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """asked(address) → why a run would be logged offline with the server there, or None."""
     for name in ("WANDB_MODE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    ask = [sys.executable, "-c", "from gsa.runner._wandb import wandb_is_out_of_reach as ask; print(ask())"]
+    ask = "from gsa.runner import _wandb as w; print(w.wandb_is_out_of_reach() and w.why_offline())"
 
-    def asked(port):
-        environment = os.environ | {"WANDB_BASE_URL": f"http://127.0.0.1:{port}"}
-        return subprocess.run(ask, env=environment, capture_output=True, text=True).stdout
+    def of(address, **variables):
+        environment = os.environ | {"WANDB_BASE_URL": address, "WANDB_API_KEY": 40 * "a"} | variables
+        done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True)
+        return done.stdout.strip() or done.stderr.splitlines()[-1]
 
-    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+    return of
+
+
+@pytest.mark.slow
+def test_it_is_within_reach_of_who_is_logged_in_where_a_server_answers(asked, monkeypatch):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        assert asked(server.server_port) == "True\n"
-        monkeypatch.setenv("WANDB_API_KEY", 40 * "a")
-        assert asked(server.server_port) == "False\n"
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert asked(address) == "False"
+        assert asked(address, WANDB_API_KEY="") == "nobody is logged in (wandb login)"
+        for code, body, why in (
+            (401, b"{}", "refuses the key (wandb login)"), (500, b"", "answers with an error (500)"),
+            (200, b"<html>log in here</html>", "does not answer as wandb does"),
+            (200, b"[]", "does not answer as wandb does"),
+        ):  # fmt: skip
+            monkeypatch.setattr(Answer, "code", code)
+            monkeypatch.setattr(Answer, "body", body)
+            assert asked(address) == f"{address} {why}"
         server.shutdown()
-    assert asked(server.server_port) == "True\n"  # nobody answers any more
+    assert "does not answer ([Errno 111]" in asked(address)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # which takes what is said, and never answers
-        assert asked(silent.getsockname()[1]) == "True\n"
+        assert "does not answer (timed out)" in asked(f"http://127.0.0.1:{silent.getsockname()[1]}")
+    assert asked(address, WANDB_MODE="Offline").startswith("ValueError: WANDB_MODE must be one of online, ")
+    assert "refuses a setting, such as a variable WANDB_…: " in asked("nowhere")
+    assert asked(address, WANDB_MODE="offline") == "None" and asked(address, WANDB_MODE="disabled") == "False"
+
+
+@pytest.mark.filterwarnings("ignore")  # wandb's own
+def test_a_run_that_cannot_begin_online_is_logged_offline(small, monkeypatch, tmp_path, capfd):
+    """A server may answer who somebody is, and nothing else; jobs that follow do not ask again."""
+    begin, tried = wandb.init, []
+
+    def gives_up(**settings):
+        tried.append(settings.get("mode"))
+        if settings.get("mode") != "offline":
+            raise wandb.errors.CommError("context deadline exceeded")
+        return begin(**settings)
+
+    monkeypatch.setattr(wandb, "init", gives_up)
+    monkeypatch.setattr("gsa.runner._wandb._refused_by", lambda server, key: None)
+    monkeypatch.setattr("gsa.runner._wandb._given_up", [])
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setenv("WANDB_API_KEY", 40 * "a")
+    for folder in ("first", "second"):
+        train(small("logger=wandb", "trainer.max_epochs=1", folder=folder))
+        assert list((tmp_path / folder).glob("wandb/offline-run-*/*.wandb"))
+    assert tried == [None, "offline", "offline"]
+    assert "wandb logs offline, as it cannot begin: context deadline exceeded" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_outlives_wandb(tmp_path):
+    """Its own process is killed in the second epoch; the next job of the sweep begins anew with it."""
+    options = [*SMALL, "-m", "logger=wandb", "trainer.max_epochs=3", "seed=0,1", f"hydra.sweep.dir={tmp_path}",
+               "+callbacks.kill._target_=tests.runner.faults.KillWandb"]  # fmt: skip
+    command, environment = [sys.executable, str(ROOT / "train.py"), *options], os.environ | {"WANDB_MODE": "offline"}
+    done = subprocess.run(command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("wandb has failed, and this run goes on without it") == 2
+    assert done.stderr.count("upload what it has written with  wandb sync") == 2
+    for job in range(2):
+        assert json.loads((tmp_path / str(job) / "report.json").read_text())["epochs"] == 3
+        assert list((tmp_path / str(job)).glob("wandb/offline-run-*/*.wandb"))
 
 
 def test_a_logger_that_cannot_begin_is_refused_before_training(small, monkeypatch):

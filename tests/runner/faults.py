@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -38,6 +39,19 @@ class FailAt(Callback):
             if self.how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             time.sleep(600)
+
+
+class KillWandb(Callback):
+    """In the second epoch, the process to which this one tells what it logs is killed."""
+
+    def on_train_epoch_start(self, trainer, module) -> None:
+        if trainer.current_epoch == 1:
+            found = subprocess.run(
+                ["pgrep", "-P", str(os.getpid()), "-f", "wandb-core"], capture_output=True, text=True
+            )
+            for process in map(int, found.stdout.split()):
+                os.kill(process, signal.SIGKILL)
+            time.sleep(0.5)  # until it is known
 
 
 class TellConfig(Callback):

@@ -2,8 +2,10 @@
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from gsa import runner
 from gsa.report import read_report, write_report
 from gsa.runner import check
 from gsa.runner._quoted import override
+from gsa.runner._search import _fixed_words, refuse_bad_search
 from gsa.runner._sweep_table import sweep_table
-from tests.runner.test_sweeps import ROOT, sweep, table
+from tests.runner.test_sweeps import ROOT, SHORT, sweep, table
 from tests.test_commands import refusal
 
 
@@ -56,6 +59,7 @@ def test_optuna_searches(tmp_path):
     reports = [read_report(tmp_path / str(job)) for job in range(2)]
     assert [report["test_accuracy"] for report in reports] == [None, None]
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("to test the best: python train.py "))
+    runner.register()
     command = line.removeprefix("to test the best: python train.py ")
     (checkpoint,) = (word for word in shlex.split(command) if word.startswith("ckpt_path="))
     assert refusal(command) is None and "train=false" in command
@@ -104,3 +108,127 @@ def test_the_command_lines_of_wandb_sweeps_are_configurations(path):
         config.logger = None
         if "rotmnist" not in path.stem:
             check(config)
+
+
+@pytest.fixture
+def refused():
+    """refused(words) → why a search is, or None."""
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    runner.register()
+
+    def of(*words):
+        with initialize_config_module("gsa.configs", version_base="1.3"):
+            config = compose("train", ["search=optuna", *words], return_hydra_config=True)
+        try:
+            refuse_bad_search(config)
+        except runner.ConfigError as error:
+            return str(error)
+        return None
+
+    return of
+
+
+@pytest.mark.filterwarnings("ignore")  # Optuna's own
+@pytest.mark.parametrize("words, why", [
+    (["hydra.sweeper.direction=minimize"], "direction=maximize, as search=optuna has, but got minimize"),
+    (["hydra.sweeper.direction=[maximize,minimize]"], r"but got \['maximize', 'minimize'\]"),
+    (["hydra.sweeper.n_trials=0"], "n_trials must be a positive integer, but got 0"),
+    (["hydra.sweeper.n_jobs=-1"], "n_jobs must be a positive integer, but got -1"),
+    (["objective=test/accuracy"], "expected objective=val/…, but got test/accuracy"),
+    (["hydra.sweeper.storage=foo"], "storage=foo cannot be used: Could not parse"),
+])  # fmt: skip
+def test_what_no_search_could_find_is_refused(refused, tmp_path, words, why):
+    folder = f"hydra.sweep.dir={tmp_path}"
+    assert re.search(why, refused(folder, *words)) and refused(folder) is None
+
+
+def test_a_folder_is_that_of_one_search_unless_it_draws_the_same(refused, tmp_path):
+    folder = f"hydra.sweep.dir={tmp_path}"
+    (tmp_path / "0" / ".hydra").mkdir(parents=True)
+    (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=0\n")
+    seeded = "hydra.sweeper.sampler.seed=1"
+    assert "draws other values than the one in" in refused(folder)
+    assert "draws other values than the one in" in refused(folder, "ckpt_path=auto")
+    assert "ckpt_path=auto goes on with them" in refused(folder, seeded)
+    assert refused(folder, seeded, "ckpt_path=auto") is None
+    stored = f"hydra.sweeper.storage=sqlite:///{tmp_path}/of.db"
+    assert "goes on with others, in another folder" in refused(folder, seeded, "ckpt_path=auto", stored)
+
+
+@pytest.mark.filterwarnings("ignore")  # Optuna's own
+def test_a_study_is_of_the_same_runs_and_of_other_trials_each_time(refused, tmp_path):
+    optuna = pytest.importorskip("optuna")
+    stored = (f"hydra.sweeper.storage=sqlite:///{tmp_path}/of.db", f"hydra.sweep.dir={tmp_path / 'new'}")
+    assert refused(*stored, "model=digits_z2_sa") is None
+    assert refused(*stored, "model=digits_z2_sa", "seed=3", "logger=none") is None
+    other = refused(*stored, "model=digits_r4_sa")
+    assert "other runs (model=digits_z2_sa there, model=digits_r4_sa here)" in other
+    study = optuna.load_study(study_name="gsa", storage=stored[0].partition("=")[2])
+    study.add_trial(optuna.trial.create_trial(value=0.5))
+    assert refused(*stored, "model=digits_z2_sa") is None
+    assert "1 trials, which a search with" in refused(*stored, "model=digits_z2_sa", "hydra.sweeper.sampler.seed=1")
+
+
+def test_words_that_are_drawn_are_not_those_of_all_trials():
+    words = ["model=digits_z2_sa", "optimizer.lr=interval(0.1,0.2)", "ema=null,0.9", "optimizer=choice(sgd,muon)",
+             "+trainer.max_steps=9", "seed=1", "search=optuna", "logger=none", "objective=val/accuracy"]  # fmt: skip
+    assert _fixed_words(words) == ["+trainer.max_steps=9", "model=digits_z2_sa", "objective=val/accuracy"]
+
+
+def test_the_best_trial_of_a_stored_study_may_be_elsewhere(tmp_path):
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "overrides.yaml").write_text("- seed=3\n")
+    write_report({"val_accuracy": 0.5, "test_accuracy": None}, tmp_path)
+    for best, is_elsewhere in ((0.5, False), (0.75, True)):
+        (tmp_path / "optimization_results.yaml").write_text(f"best_value: {best}\n")
+        assert ("a better trial of this study, 0.7500, is of" in sweep_table(tmp_path)) is is_elsewhere
+
+
+@pytest.mark.slow
+def test_two_searches_do_not_share_a_folder(tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    words = [
+        "-m",
+        "search=optuna",
+        *SHORT,
+        "hydra.sweeper.n_trials=9",
+        "hydra.sweeper.sampler.seed=1",
+        "ckpt_path=auto",
+    ]
+    command = [sys.executable, str(ROOT / "train.py"), *words, f"hydra.sweep.dir={tmp_path}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as first:
+        while not (tmp_path / "0" / ".hydra").exists() and first.poll() is None:
+            time.sleep(0.1)
+        second = subprocess.run(command, capture_output=True, text=True)
+        first.send_signal(signal.SIGTERM)
+        said = first.communicate()[1]
+    assert second.returncode == 2 and f"another process ({first.pid} on" in second.stderr, second.stderr
+    assert first.returncode == 128 + signal.SIGTERM and "Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [1.0, 1.8, 2.6])
+def test_a_sweep_that_is_stopped_while_it_begins_ends_without_a_trace(tmp_path, seconds):
+    """In the midst of torch's import, which no later one can go on with."""
+    command = [sys.executable, str(ROOT / "train.py"), "-m", *SHORT, "seed=0,1", f"hydra.sweep.dir={tmp_path}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as sweeping:
+        time.sleep(seconds)
+        sweeping.send_signal(signal.SIGTERM)
+        said = sweeping.communicate()[0]
+    assert sweeping.returncode == 128 + signal.SIGTERM and "Traceback" not in said, said
+
+
+@pytest.mark.slow
+def test_a_trial_that_is_stopped_is_ended_by_a_command_of_its_own(tmp_path):
+    """As the search would draw other values."""
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    words = ["-m", "search=optuna", *SHORT, "trainer.max_epochs=99", f"hydra.sweep.dir={tmp_path}"]
+    with subprocess.Popen([sys.executable, str(ROOT / "train.py"), *words], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as search:  # fmt: skip
+        while not (tmp_path / "0" / "checkpoints" / "last.ckpt").exists() and search.poll() is None:
+            time.sleep(0.1)
+        search.send_signal(signal.SIGTERM)
+        said = search.communicate()[1]
+    (command,) = re.findall(r"saved in .*; python train.py (.*)  ends this trial; a search begins anew", said)
+    runner.register()
+    assert refusal(command) is None and f"ckpt_path={tmp_path}/0/checkpoints/last.ckpt" in shlex.split(command)

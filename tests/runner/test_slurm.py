@@ -126,11 +126,12 @@ def test_the_way_on_names_a_folder_that_the_same_words_do_not_find(configure, mo
         assert ("ckpt_path=" in _ending.way_on(last, configure(f"ckpt_path={ckpt_path}"), signal.SIGTERM)) is named
     words.clear()
     monkeypatch.setenv("SLURM_JOB_ID", "77")
-    assert _ending.way_on(last, configure("ckpt_path=auto"), signal.SIGUSR1) == ""  # queued again by itself
+    itself = _ending.way_on(last, configure("ckpt_path=auto"), signal.SIGUSR1)  # as it is queued again
+    assert itself == "the same command goes on"
     assert "ckpt_path=" in _ending.way_on(last, configure("ckpt_path=auto"), signal.SIGTERM)  # as by scancel
-    found.mode = RunMode.MULTIRUN
+    found.mode, found.sweeper = RunMode.MULTIRUN, {}
     anew = _ending.way_on(last, configure("ckpt_path=null"), signal.SIGUSR1)
-    assert anew == " with  hydra.sweep.dir=s ckpt_path=auto"
+    assert anew == "the same command goes on with  hydra.sweep.dir=s ckpt_path=auto"
 
 
 def test_a_job_is_queued_again_by_who_goes_on_by_itself(step, monkeypatch, capsys):
@@ -176,7 +177,7 @@ def test_a_job_of_submitit_that_was_stopped_has_failed(configure, tmp_path, monk
         raise Stopped(signal.SIGUSR2, tmp_path / "last.ckpt")
 
     monkeypatch.setattr("gsa.runner._run.train", stopped)
-    monkeypatch.setattr(_entry, "way_on", lambda *_: "")
+    monkeypatch.setattr(_entry, "way_on", lambda *_: "the same command goes on")
     for name, kind in ((None, Stopped), ("SUBMITIT_EXECUTOR", _ending.Failed)):
         if name:
             monkeypatch.setenv(name, "slurm")

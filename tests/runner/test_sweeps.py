@@ -18,7 +18,7 @@ import gsa
 from gsa.report import read_report, write_report
 from gsa.runner import ConfigError, RefuseBadConfig, train
 from gsa.runner._folder import Busy
-from gsa.runner._of_hydra import _refuse_one_checkpoint
+from gsa.runner._of_hydra import _refuse_one_checkpoint, _refuse_one_id
 from gsa.runner._sweep_table import sweep_table
 from tests.data.folders import write_pictures
 
@@ -189,6 +189,30 @@ def test_a_report_of_another_job_is_not_in_the_table(small, tmp_path):
     (noted / "config.yaml").write_text((noted / "config.yaml").read_text().replace("seed: null", "seed: 3"))
     assert "has an earlier table, which is kept" in sweep_table(tmp_path) and "has this table" in text
     assert table(tmp_path) == finished
+
+
+def test_a_job_that_is_refused_takes_no_place_of_another_in_the_table(small, tmp_path):
+    """Hydra notes its words before; the run has kept its own."""
+    noted = tmp_path / "0" / ".hydra" / "overrides.yaml"
+    noted.parent.mkdir(parents=True)
+    noted.write_text("- seed=3\n")
+    train(small("trainer.max_epochs=1", "seed=3", folder="0"))
+    noted.write_text("- optimizer.lr=0.5\n")
+    with pytest.raises(ConfigError, match="holds a run already"):
+        train(small("trainer.max_epochs=1", "optimizer.lr=0.5", folder="0"))
+    other = tmp_path / "1" / ".hydra" / "overrides.yaml"
+    other.parent.mkdir(parents=True)
+    other.write_text("- seed=4\n")
+    sweep_table(tmp_path)
+    assert [(row["seed"], bool(row["val_accuracy"])) for row in table(tmp_path)] == [("3", True), ("4", False)]
+
+
+def test_one_id_on_wandb_is_not_for_all_jobs(configure, monkeypatch):
+    _refuse_one_id(configure("logger=wandb", "logger.wandb.offline=true"))
+    monkeypatch.setenv("WANDB_RUN_ID", "abc")
+    _refuse_one_id(configure("logger=csv"))
+    with pytest.raises(ConfigError, match="WANDB_RUN_ID names one run on wandb"):
+        _refuse_one_id(configure("logger=wandb", "logger.wandb.offline=true"))
 
 
 @pytest.mark.slow
