@@ -151,6 +151,10 @@ def _parser() -> argparse.ArgumentParser:
         help="the group it must respect, such as R8M (default: that of a network of ours; others are only measured)",
     )
     check.add_argument(
+        "--vectors", choices=("inputs", "outputs", "both"),
+        help="channels that are vectors in pairs, (x, y), and turn along: of the pictures, of what is returned",
+    )  # fmt: skip
+    check.add_argument(
         "--shift", action="append", metavar="DOWN,RIGHT",
         help="a cyclic shift in pixels that it must respect instead, such as 16,0; may be repeated (padding breaks it "
         "at the border: see --margin)",

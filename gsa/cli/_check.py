@@ -40,6 +40,8 @@ def run(options: Namespace) -> int:
         raise ValueError(f"--picture must end in .png, .svg or .pdf, but got {options.picture}")
     if options.picture:
         refuse_unwritable("--picture", options.picture)
+    if options.vectors and (options.shift or options.permute):
+        raise ValueError(f"--vectors is for --group, but got --vectors {options.vectors} with another symmetry")
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
@@ -80,15 +82,20 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
     network, images, own = subject(what, options.input)
     if options.shift:
         return network, images, Shifts(*map(_pixels, options.shift), margin=options.margin)
+    inputs, outputs = ("vectors" if options.vectors in (end, "both") else "scalars" for end in ("inputs", "outputs"))
     if options.group:
-        claimed = GroupAction(options.group)
+        claimed = GroupAction(options.group, inputs, outputs)
         if tuple(claimed.exact) == (0,):
             raise ValueError(
                 f"of {options.group} no element but the identity maps the pixel grid to itself, so a network cannot be "
                 "held to it: --shift tries translations, --group R4 quarter turns"
             )
         return network, images, claimed
-    return network, images, GroupAction(own) if own is not None and own.order > 1 else None
+    if own is not None and own.order > 1:
+        return network, images, GroupAction(own, inputs, outputs)
+    if options.vectors:
+        raise ValueError(f"--vectors needs --group, as {what} says none, but got --vectors {options.vectors} alone")
+    return network, images, None
 
 
 def _permuted(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action]:

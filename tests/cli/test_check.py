@@ -30,6 +30,28 @@ def test_a_shift_is_a_claim(capsys):
     assert told["tolerance"] == 1e-3
 
 
+class Stretched(nn.Module):
+    """Twice as long in x, which half turns keep, and quarter turns do not."""
+
+    def forward(self, vectors):
+        return vectors * torch.tensor([2.0, 1.0], dtype=vectors.dtype)[:, None, None]
+
+
+FIELD = nn.Sequential(gsa.nn.VectorsToPoses("R4"), gsa.nn.PosesToVectors("R4"), Stretched())
+
+
+def test_vectors_turn_along(capsys):
+    field = ["check", "tests.cli.test_check:FIELD", "--input", "2,8,8", "--group"]
+    assert cli.main([*field, "R2", "--vectors", "both"]) == 0
+    assert cli.main([*field, "R2", "--vectors", "outputs"]) == 1
+    assert cli.main([*field, "R4", "--vectors", "both"]) == 1
+    assert "first broken by 2: 0.0e+00 before it" in capsys.readouterr().out
+    for words, said in ((["--vectors", "both"], "--vectors needs --group"),
+                        (["--vectors", "both", "--shift", "1,0"], "--vectors is for --group")):  # fmt: skip
+        assert cli.main(["check", "torch.nn:Identity", "--input", "2,8,8", *words]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_gradients_are_checked_and_drawn(capsys, tmp_path, monkeypatch):
     picture, draw, depths = tmp_path / "layers.png", viz.draw_layers, []
     monkeypatch.setattr(viz, "draw_layers", lambda report, depth: depths.append(depth) or draw(report, depth))
