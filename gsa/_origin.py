@@ -7,7 +7,7 @@ __all__ = ["comes_from", "comes_through"]
 
 def comes_from(package: str, error: BaseException) -> bool:
     """Whether it was raised there."""
-    return f"{_names(error)[-1]}".startswith(f"{package}.")
+    return _names(error)[-1].startswith(f"{package}.")
 
 
 def comes_through(package: str, error: BaseException) -> bool:
@@ -19,4 +19,4 @@ def comes_through(package: str, error: BaseException) -> bool:
 
 def _names(error: BaseException) -> list[str]:
     """Modules, each with a dot, from the outermost call to the one that has raised."""
-    return [f"{frame.f_globals['__name__']}." for frame, _ in traceback.walk_tb(error.__traceback__)] or [""]
+    return [f"{frame.f_globals.get('__name__', '')}." for frame, _ in traceback.walk_tb(error.__traceback__)] or [""]

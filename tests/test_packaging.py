@@ -17,7 +17,10 @@ import gsa
 ROOT = Path(gsa.__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 INSTALLED = importlib.metadata.packages_distributions()
-BROUGHT = {"triton"}  # by torch, where it is built for CUDA; the kernels in it are offered only there
+BROUGHT = {
+    "triton",  # by torch, where it is built for CUDA; the kernels in it are offered only there
+    "optuna",  # by Hydra's sweeper, which searches with it
+}
 NAMED = {"rich"}  # imported by Lightning, for the progress bar that configs/callbacks names
 
 

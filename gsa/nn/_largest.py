@@ -46,6 +46,8 @@ def _of_windows(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
 
 def _maximum(x: Tensor, kernel: tuple[int, int], stride: int) -> Tensor:
     """What `amax` over stacked cells is, without the time that the stack takes."""
+    if kernel == (1, 1):
+        return _cell(x, (0, 0), kernel, stride).clone()  # no view, which could not be changed in place
     high, wide = kernel
     rows = reduce(torch.maximum, (x[..., _line(at, x.shape[-2], high, stride), :] for at in range(high)))
     return reduce(torch.maximum, (rows[..., _line(at, x.shape[-1], wide, stride)] for at in range(wide)))

@@ -1,6 +1,6 @@
 """Any network made equivariant: its answers to a picture in every pose, pooled."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -62,6 +62,8 @@ class OrbitPooling(nn.Module):
         if self.vectors is not None and kind == "max":
             raise ValueError("none of several vectors is the largest in all poses: outputs='vectors' needs kind='mean'")
         self._inverses: list[int] = self.group.inverse.tolist()
+        swaps = self.group.matrices[:, 0, 0].abs() < 1e-9  # odd quarter turns, after which oblong pictures stand
+        self._standing: list[int] = swaps.nonzero().flatten().tolist()
 
     def forward(self, images: Tensor) -> Any:
         return _each(self._pooled, self.forward_poses(images))
@@ -72,26 +74,25 @@ class OrbitPooling(nn.Module):
         Of vectors, these are seen from pose h; `vectors` turns them back and takes the mean.
         """
         check_floating(images, "orbit pooling")
-        if images.ndim != 4 or (images.shape[-2] != images.shape[-1] and not self.group.is_on_grid):
+        if images.ndim != 4 or (not self.group.is_on_grid and images.shape[-2] != images.shape[-1]):
             square = "" if self.group.is_on_grid else f", square ones in the poses of {self.group.name}"
             raise ValueError(f"orbit pooling takes images [B, C, H, W]{square}, but got the shape {list(images.shape)}")
-        shown: dict[tuple[int, int], dict[int, Tensor]] = {}  # quarter turns of oblong pictures have other sides
-        for pose, back in enumerate(self._inverses):
-            moved = self.group.act(images, back)
-            shown.setdefault((moved.shape[-2], moved.shape[-1]), {})[pose] = moved
-        answers = [self.network(torch.cat(list(batch.values()))) for batch in shown.values()]
-        poses = [list(batch) for batch in shown.values()]
-        return _each(lambda *parts: self._moved_back(parts, poses, images.shape[0]), *answers)
+        batches: list[Sequence[int]] = [range(self.group.order)]
+        if self._standing and images.shape[-2] != images.shape[-1]:
+            batches = [[h for h in batches[0] if h not in self._standing], self._standing]
+        shown = [torch.cat([self.group.act(images, self._inverses[h]) for h in batch]) for batch in batches]
+        answers = [self.network(batch) for batch in shown]
+        return _each(lambda *parts: self._moved_back(parts, batches, images.shape[0]), *answers)
 
     def _pooled(self, poses: Tensor) -> Tensor:
         if self.vectors is not None:
             return self.vectors(poses.movedim(0, 2))
         return strongest(poses, 0) if self.kind == "max" else poses.mean(0)
 
-    def _moved_back(self, answers: tuple[Any, ...], poses: list[list[int]], count: int) -> Tensor:
+    def _moved_back(self, answers: tuple[Any, ...], batches: Sequence[Sequence[int]], count: int) -> Tensor:
         """Answers to pictures in some poses each, in the order of all poses."""
         found: dict[int, Tensor] = {}
-        for answer, some in zip(answers, poses, strict=True):
+        for answer, some in zip(answers, batches, strict=True):
             if not isinstance(answer, Tensor) or answer.ndim not in (2, 4) or answer.shape[0] != len(some) * count:
                 got = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
                 raise ValueError(
@@ -100,6 +101,11 @@ class OrbitPooling(nn.Module):
                 )
             for pose, one in zip(some, answer.unflatten(0, (len(some), count)), strict=True):
                 found[pose] = self.group.act(one, pose) if answer.ndim == 4 else one
+        if any(one.shape != found[0].shape for one in found.values()):
+            raise ValueError(
+                "maps that are pooled turn with the picture: expected square ones of square pictures, but "
+                f"{type(self.network).__name__} returned some of {list(found[0].shape[-2:])} pixels"
+            )
         return torch.stack([found[pose] for pose in sorted(found)])
 
     def extra_repr(self) -> str:

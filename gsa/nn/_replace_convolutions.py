@@ -68,13 +68,12 @@ def replace_convolutions(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
         )
         return model
-    within = {name: [one for one in skip if f"{name}.".startswith(f"{one}.")] for name, _ in places}
-    if isinstance(skip, str) or set(skip) - {one for some in within.values() for one in some}:
+    if isinstance(skip, str) or set(skip) - dict(model.named_modules(remove_duplicate=False)).keys():
         raise ValueError(
-            "skip is a list of names of convolutions of more than one pixel, of pools with strides, or of modules that "
-            f"hold some, such as {[name for name, _ in places[:3]]}, but got {skip!r}"
+            "skip is a list of names of modules, such as convolutions of more than one pixel and pools with strides, "
+            f"{[name for name, _ in places[:3]]}, or what holds some, but got {skip!r}"
         )
-    kept = {module for name, module in places if within[name]}
+    kept = {module for name, module in places if any(f"{name}.".startswith(f"{one}.") for one in skip)}
     places = [(name, module) for name, module in places if module not in kept]
     owners: dict[int, set[nn.Module]] = {}
     for module in model.modules():
@@ -97,13 +96,17 @@ def replace_convolutions(
     for name, module in places:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, replacements[module])
-    _warn_of_frozen_norms(model)
+    _warn_of_frozen_norms(model, {name.rpartition(".")[0] for name, _ in places})
     return model
 
 
-def _warn_of_frozen_norms(model: nn.Module) -> None:
-    """Those of torchvision's detectors, which keep the means of the convolutions for ever."""
-    frozen = [name for name, module in model.named_modules() if type(module).__name__ == "FrozenBatchNorm2d"]
+def _warn_of_frozen_norms(model: nn.Module, parents: Collection[str]) -> None:
+    """Those of torchvision's detectors, which keep the means of the convolutions beside them for ever."""
+    frozen = [
+        name
+        for name, module in model.named_modules()
+        if type(module).__name__ == "FrozenBatchNorm2d" and name.rpartition(".")[0] in parents
+    ]
     if frozen:
         warnings.warn(
             f"the batch norms of {type(model).__name__} are frozen ({frozen[0]} and {len(frozen) - 1} more), and the "

@@ -3,28 +3,33 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gsa import groups
 from gsa._checks import check_floating
+from gsa._tables import WithTables
 from gsa.groups import Group
 
 __all__ = ["PosesToVectors", "VectorsToPoses"]
 
 
-class _Vectors(nn.Module):
+class _Vectors(WithTables):
     """The representation of a group on vectors, in pairs of channels."""
 
     __call__: Callable[..., Tensor]
+    representation: Tensor
 
     def __init__(self, group: Group | str, fold: int = 1) -> None:
         super().__init__()
         self.group, self.fold = groups.group(group), fold
-        self._representation = self.group.representation(fold)  # float64, whatever the module is cast to
+        self.keep_table("representation", self.group.representation(fold))
 
     def _turned(self, pairs: str, vectors: Tensor) -> Tensor:
         """A sum over pairs of channels: "hxy, …" with the matrices first, vectors as [B, K, 2, …]."""
-        return torch.einsum(pairs, self._representation.to(vectors), vectors.unflatten(1, (-1, 2))).flatten(1, 2)
+        table = self.representation
+        if vectors.dtype in (torch.float64, torch.complex128) and table.dtype != torch.float64:
+            table = self._exact["representation"]  # without parameters, nobody may have cast this
+        return torch.einsum(pairs, table.to(vectors), vectors.unflatten(1, (-1, 2))).flatten(1, 2)
 
     def extra_repr(self) -> str:
         return self.group.name + (f", fold={self.fold}" if self.fold != 1 else "")

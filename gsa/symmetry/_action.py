@@ -1,9 +1,10 @@
 """What moves an input, and what an output has to do then, as its shape says."""
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -82,9 +83,9 @@ class GroupAction(Action):
         (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
 
     Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images, as are features of one pose,
-    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group, and [B, C, |H|] such without pixels; [B, H, W] are
-    maps of the input's own sides, such as labels; other [B, N, C] are tokens on a grid of its proportions, perhaps
-    behind a class token, which stays.
+    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group, and [B, H, W] are maps of the input's
+    own sides, such as labels; other [B, N, C] are tokens on a grid of its proportions, perhaps behind a class token,
+    which stays; [B, C, |H|] are features without pixels, or tokens, whichever is nearer.
 
     Of vectors, in pairs of channels (x, y), the components turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). The layers between
     may answer either.
@@ -101,7 +102,7 @@ class GroupAction(Action):
     """
 
     def __init__(self, group: Group | str, inputs: str = "scalars", outputs: str = "scalars", fold: int = 1) -> None:
-        if not {inputs, outputs} <= {"scalars", "vectors"}:
+        if not all(end in ("scalars", "vectors") for end in (inputs, outputs)):
             raise ValueError(f"inputs and outputs must be 'scalars' or 'vectors', but got {inputs!r} and {outputs!r}")
         self.group = groups.group(group)
         self.inputs, self.outputs, self.fold = inputs, outputs, fold
@@ -114,7 +115,7 @@ class GroupAction(Action):
     def moving(self) -> Sequence[int]:
         return self.exact[1:]  # without the identity
 
-    @property
+    @cached_property
     def inside(self) -> Action:
         return self if self.inputs == self.outputs == "scalars" else _EitherWay(self)
 
@@ -128,43 +129,64 @@ class GroupAction(Action):
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
         if output.shape[:1] != shape[:1]:  # the batch, which windows are not
             return None
-        if self.outputs == "vectors" and output.ndim in (2, 4):
-            if output.shape[1] % 2:
-                return None
-            output = self._turned(output, element)
+        are_vectors = self.outputs == "vectors" and output.ndim in (2, 4)
         if output.ndim == 2:
-            return output
+            return None if are_vectors and output.shape[1] % 2 else self._turned(output, element, are_vectors)
         if output.ndim == 5 and output.shape[2] == self.group.order:
             return self.group.act(output, element)
         if output.ndim == 5 and output.shape[2] == 1:
             return self.group.act(output.squeeze(2), element).unsqueeze(2)
-        if output.ndim == 3 and output.shape[2] == self.group.order > 1 and output.shape[1:] != shape[-2:]:
-            return self.group.act(output[..., None, None], element).flatten(2)
-        if output.ndim == 5 or (found := on_plane(output, shape)) is None:
+        if output.ndim == 5:
             return None
+        found = on_plane(output, shape)
+        if found is None:
+            return self._of_poses(output, element)
         maps, back = found
-        return back(self.group.act(maps, element))
+        if are_vectors and maps.shape[1] % 2:
+            return None
+        return back(self.group.act(self._turned(maps, element, are_vectors), element))
 
-    def _turned(self, vectors: Tensor, element: int) -> Tensor:
-        """ρ(g) v, of [B, 2K, …]."""
+    def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
+        found = super().error(after, before, element, shape, floor)
+        if found is None or before.ndim != 3 or before.shape[1:] == shape[-2:]:
+            return found
+        as_poses = self._of_poses(before, element)  # as many channels as a grid has cells: they may be tokens, too
+        return found if as_poses is None else min(found, relative_error(after, as_poses, norm(before).clamp_min(floor)))
+
+    def _of_poses(self, output: Tensor, element: int) -> Tensor | None:
+        """[B, C, |H|] as a feature without pixels."""
+        if output.ndim != 3 or self.group.order == 1 or output.shape[2] != self.group.order:
+            return None
+        return self.group.act(output[..., None, None], element).flatten(2)
+
+    def _turned(self, vectors: Tensor, element: int, are_vectors: bool = True) -> Tensor:
+        """ρ(g) v, of [B, 2K, …]; scalars stay as they are."""
+        if not are_vectors:
+            return vectors
         turn = self._representation[element].to(vectors)
         return torch.einsum("xy,bky...->bkx...", turn, vectors.unflatten(1, (-1, 2))).flatten(1, 2)
 
 
-class _EitherWay(GroupAction):
+class _EitherWay(Action):
     """Of the layers of a network with vectors at an end: what they return may be scalars as well as vectors.
 
     A layer that commutes with the group in either sense has not broken the symmetry.
     """
 
     def __init__(self, whole: GroupAction) -> None:
-        super().__init__(whole.group, whole.inputs)
-        self._of_vectors = GroupAction(whole.group, whole.inputs, "vectors", whole.fold)
+        self.name, self.elements, self.exact = whole.name, whole.elements, whole.exact
+        self._scalars, self._vectors = copy.copy(whole), copy.copy(whole)
+        self._scalars.outputs, self._vectors.outputs = "scalars", "vectors"
+
+    def act(self, x: Tensor, element: int) -> Tensor:
+        return self._scalars.act(x, element)
+
+    def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        return self._scalars.moved(output, element, shape)
 
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
-        as_scalars = super().error(after, before, element, shape, floor)
-        as_vectors = self._of_vectors.error(after, before, element, shape, floor)
-        return min((error for error in (as_scalars, as_vectors) if error is not None), default=None)
+        errors = [one.error(after, before, element, shape, floor) for one in (self._scalars, self._vectors)]
+        return min((error for error in errors if error is not None), default=None)
 
 
 def action(symmetry: Action | Group | str) -> Action:

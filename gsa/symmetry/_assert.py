@@ -89,14 +89,17 @@ def assert_equivariant(
 
 def _as_vectors(module: Callable[[Tensor], Tensor], x: Tensor, symmetry: Action, tolerance: float) -> str:
     """What is said of a module whose channels are the components of vectors, and turn along."""
-    if not isinstance(symmetry, GroupAction) or symmetry.outputs == "vectors":
+    if type(symmetry) is not GroupAction or symmetry.outputs == "vectors":
         return ""
-    for fold in (1, 2):
+    for fold in dict.fromkeys((symmetry.fold, 1, 2)):
+        if symmetry.inputs == "vectors" and fold != symmetry.fold:
+            continue  # those are of one fold
         as_vectors = GroupAction(symmetry.group, symmetry.inputs, "vectors", fold)
         with suppress(ValueError):  # of channels that do not make pairs
             errors = equivariance_error(module, x, as_vectors)
             if all(errors[g] <= tolerance for g in symmetry.exact):
-                said = "" if fold == 1 else f", fold={fold}"
-                how = f"GroupAction({symmetry.name!r}, outputs='vectors'{said})"
+                given = ", inputs='vectors'" if symmetry.inputs == "vectors" else ""
+                folded = "" if fold == 1 else f", fold={fold}"
+                how = f"GroupAction({symmetry.name!r}{given}, outputs='vectors'{folded})"
                 return f"; but as vectors, of two channels each, it is: judge it by {how}"
     return ""

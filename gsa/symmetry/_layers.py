@@ -61,6 +61,11 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
 
             with heard(module, compare):
                 moved = tensors_of(module(symmetry.act(x.clone(), element)))
+            if len(moved) != len(results):
+                raise ValueError(
+                    f"{whole} must return as many tensors for every input, but returned {len(results)}, and "
+                    f"{len(moved)} for the moved one"
+                )
             errors = [symmetry.error(*pair, element, x.shape) for pair in zip(moved, results, strict=True)]
             found[whole][element] = max((error for error in errors if error is not None), key=_size)
         refuse_silence(lambda other: tensor_of(module(other)), x, outputs[whole], found[whole].values(), whole)

@@ -39,6 +39,7 @@ __all__ = ["Classifier"]
 
 _PARTS = ("train", "val", "test")
 _TOGETHER = 50  # training steps that the metrics hear of at once
+_ROUNDED = 0.02  # sums of shares in half precision
 _OTHERS = (
     "for what is no class of a picture, write a LightningModule of your own, which the optimizers, schedules and "
     "callbacks of gsa.training serve as well"
@@ -208,13 +209,14 @@ class Classifier(lightning.LightningModule):
         """Classes int64 [B]; or of training pictures that are mixed already, their shares of them [B, num_classes]."""
         is_mixed = part == "train" and labels.is_floating_point() and labels.ndim == 2
         if is_mixed and labels.shape[1] == self.training_loss.num_classes:
-            if self._seen[part] or bool((labels >= 0).all()):  # asked once in a while: a GPU is waited for
+            # asked once in a while: a GPU is waited for
+            if self._seen[part] or bool((labels >= 0).all() & ((labels.sum(1) - 1).abs() < _ROUNDED).all()):
                 return
         elif labels.ndim == 1 and labels.dtype in (torch.int64, torch.uint8):  # which torch takes
             return
         raise ValueError(
             f"a classifier learns labels int64 [B], but got {part} ones that are {labels.dtype} {list(labels.shape)}"
-            f"{' with negative numbers' if is_mixed else ''}: {_OTHERS}"
+            f"{' and no shares, which sum to 1' if is_mixed else ''}: {_OTHERS}"
         )
 
     def _note(self, part: str, loss: Tensor, right: Tensor, count: int) -> None:

@@ -14,7 +14,7 @@ import torch.distributed
 from lightning.pytorch.callbacks import Callback
 
 from gsa._handled import handled
-from gsa.training.adapter import batches_done, leave_signals_alone, strategy_timeout
+from gsa.training.adapter import batches_done, leave_signals_alone, resume_accumulation, strategy_timeout
 
 __all__ = ["SaveOnSignal", "Stopped"]
 
@@ -124,6 +124,7 @@ class SaveOnSignal(Callback):
         self.waits = True
         if torch.distributed.is_initialized():  # hosts ask one another: over NCCL they would wait for their GPUs
             self._hosts = torch.distributed.new_group(backend="gloo", timeout=strategy_timeout(trainer))
+        resume_accumulation(trainer)  # of modules of others, too, which do not
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         done = batches_done(trainer)

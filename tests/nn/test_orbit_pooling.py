@@ -129,3 +129,24 @@ def test_what_is_pooled_may_be_changed_in_place():
     x = torch.rand(3, 2, 7, 7, requires_grad=True)
     found, expected = (torch.autograd.grad(net(x).square().sum(), x)[0] for net in (pooled, plain))
     torch.testing.assert_close(found, expected)
+
+
+def test_any_size_is_exported_in_one_program_and_compiled_in_one_graph():
+    side = torch.export.Dim("side", min=4, max=64)
+    for group, sides in (("R4M", {2: side, 3: side}), ("R2M", {2: side, 3: torch.export.Dim("wide", min=4, max=64)})):
+        pooled = OrbitPooling(nn.Conv2d(1, 2, 3, padding=1), group)
+        program = torch.export.export(pooled, (torch.rand(2, 1, 8, 8),), dynamic_shapes={"images": sides})
+        x = torch.rand(2, 1, 11, 11)
+        torch.testing.assert_close(program.module()(x), pooled(x))
+    counter = torch._dynamo.testing.CompileCounter()
+    compiled = torch.compile(OrbitPooling(nn.Conv2d(1, 2, 3, padding=1), "R4"), backend=counter, dynamic=True)
+    for size in (8, 9, 11, 14):
+        compiled(torch.rand(2, 1, size, size))
+    assert counter.frame_count <= 2
+
+
+def test_maps_that_cannot_turn_are_refused():
+    with pytest.raises(
+        ValueError, match=r"square ones of square pictures, but Conv2d returned some of \[6, 8\] pixels"
+    ):
+        OrbitPooling(nn.Conv2d(1, 1, (3, 1)), "R4")(torch.rand(1, 1, 8, 8))

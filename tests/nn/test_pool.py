@@ -155,7 +155,7 @@ def test_a_traced_pool_can_be_saved(tmp_path):
     assert torch.equal(torch.jit.load(tmp_path / "pool.pt")(x), SpatialPool(2)(x))
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_what_is_pooled_may_be_changed_in_place(size):
     pool, x = gsa.nn.SpatialPool(size), torch.rand(2, 2, 4, 12, 12, requires_grad=True)
     found, expected = (

@@ -187,16 +187,16 @@ def test_convolutions_along_channels_are_skipped_by_name():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sequential(nn.Flatten(2), nn.Conv1d(4, 4, 3)))
     with pytest.raises(ValueError, match=r"skip=… leaves some as they are, .* picture:\n1\.1: "):
         replace_convolutions(model, "R4")
-    with pytest.raises(ValueError, match=r"such as \['0', '1.1'\], but got \['1.0'\]$"):
-        replace_convolutions(model, "R4", skip=["1.0"])
+    with pytest.raises(ValueError, match=r"strides, \['0', '1.1'\], or what holds some, but got \['1.7'\]$"):
+        replace_convolutions(model, "R4", skip=["1.7"])
     for wrong in ("1.1", ["x"]):
         with pytest.raises(ValueError, match="skip is a list of names"):
             replace_convolutions(model if wrong == "1.1" else nn.Conv2d(3, 4, 3), "R4", skip=wrong)
     shared = nn.Conv2d(4, 4, 3)
     twice = replace_convolutions(nn.Sequential(shared, shared), "R4", skip=["0"])
     assert twice[0] is twice[1] is shared
-    for named in ("1.1", "1"):  # itself, or what it is in
-        replaced = replace_convolutions(copy.deepcopy(model), "R4", skip=[named])
+    for named in (["1.1"], ["1", "1.0"]):  # itself, or what it is in, beside what has nothing to replace
+        replaced = replace_convolutions(copy.deepcopy(model), "R4", skip=named)
         assert type(replaced[0]) is PosedAttention and type(replaced[1][1]) is nn.Conv1d
 
 
@@ -204,6 +204,8 @@ def test_norms_that_keep_the_means_of_convolutions_are_told_of():
     pytest.importorskip("torchvision")
     from torchvision.ops import FrozenBatchNorm2d
 
+    beside = nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4)), nn.Conv2d(4, 4, 3))
+    replace_convolutions(beside, "R4", skip=["0"])  # the norm of a convolution that stays
     model = nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4))
     with pytest.warns(UserWarning, match=r"frozen \(1 and 0 more\).* such as norm_layer=torch.nn.BatchNorm2d"):
         replace_convolutions(model, "R4")

@@ -29,6 +29,8 @@ def test_vectors_are_the_mean_of_the_turned_ones_of_all_poses(group, fold):
     torch.testing.assert_close(vectors(feature), expected)
     torch.testing.assert_close(vectors(feature.mean((-1, -2))), expected.mean((-1, -2)))
     torch.testing.assert_close(vectors.float().double()(feature), expected)  # nothing is rounded in between
+    torch.testing.assert_close(vectors.float()(feature), expected)
+    torch.testing.assert_close(vectors.half()(feature.half()), expected.half(), rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize("group", ALL_GROUPS)

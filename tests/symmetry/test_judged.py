@@ -156,6 +156,60 @@ def test_a_report_of_a_network_of_vectors_blames_the_layer_that_breaks():
     assert gsa.symmetry.LayerReport.of(scalars, x, gsa.symmetry.GroupAction("R4", outputs="vectors")).broken == []
 
 
+def test_what_is_said_of_vectors_is_what_passes():
+    """Their inputs and their folds are said, too; of an action of one's own, nothing is."""
+    x, actions = torch.rand(2, 2, 6, 6).double(), gsa.symmetry.GroupAction
+    for fold, words in ((1, ""), (3, ", fold=3")):
+        field = nn.Sequential(gsa.nn.VectorsToPoses("R4", fold), gsa.nn.PosesToVectors("R4", fold)).double()
+        with pytest.raises(AssertionError, match="judge it by ") as told:
+            assert_equivariant(field, x, actions("R4", inputs="vectors", fold=fold))
+        said = str(told.value).partition("judge it by ")[2].splitlines()[0]
+        assert said == f"GroupAction('R4', inputs='vectors', outputs='vectors'{words})"
+        assert_equivariant(field, x, eval(said, {"GroupAction": actions}))
+
+    class Mine(actions):
+        pass
+
+    with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°\n"):
+        assert_equivariant(field, x, Mine("R4", inputs="vectors", fold=3))
+
+
+def test_layers_are_judged_as_an_action_of_ones_own_says():
+    class WithLengths(gsa.symmetry.GroupAction):
+        def moved(self, output, element, shape):
+            if output.shape[1:] != (3,):
+                return super().moved(output, element, shape)
+            turned = output[:, :2] @ self.group.matrices[element].to(output).mT
+            return torch.cat((turned, output[:, 2:]), 1)
+
+    class Lengths(nn.Module):
+        def forward(self, field):
+            mean = field.mean((-1, -2))
+            return torch.cat((mean, mean.norm(dim=1, keepdim=True)), 1)
+
+    network = nn.Sequential(gsa.nn.VectorsToPoses("R4"), gsa.nn.PosesToVectors("R4"), Lengths(), nn.Identity())
+    action = WithLengths("R4", inputs="vectors", outputs="vectors")
+    report = gsa.symmetry.LayerReport.of(network.double(), torch.rand(2, 2, 6, 6).double(), action)
+    assert report.first_broken is None and not report.broken
+
+
+def test_vectors_may_have_their_channels_last():
+    field = nn.Sequential(gsa.nn.LiftingConvolution("R4", 1, 2, 3), gsa.nn.PosesToVectors("R4")).double()
+    action = gsa.symmetry.GroupAction("R4", outputs="vectors")
+    assert_equivariant(lambda x: field(x).movedim(1, -1), torch.rand(2, 1, 10, 10).double(), action)
+
+
+@pytest.mark.parametrize("width", [3, 4])
+def test_tokens_as_wide_as_there_are_poses_are_tokens(width):
+    """Planted: tokens that know their place."""
+    embedding = nn.Conv2d(1, width, 2, stride=2).double()
+    nn.init.constant_(embedding.weight, 0.3)
+    place = torch.rand(16, width).double()
+    assert_equivariant(lambda x: embedding(x).flatten(2).mT, torch.rand(2, 1, 8, 8).double(), "R4")
+    with pytest.raises(AssertionError):
+        assert_equivariant(lambda x: embedding(x).flatten(2).mT + place, torch.rand(2, 1, 8, 8).double(), "R4")
+
+
 @pytest.mark.parametrize("channels", [4, 5, 15, 16])
 def test_features_without_pixels_have_poses(channels):
     """Sixteen channels of four poses are no grid of sixteen tokens; planted: poses that change places."""
