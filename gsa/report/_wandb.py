@@ -31,17 +31,21 @@ class WandbSections(Callback):
 
     def on_fit_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for logger in _loggers(trainer):
-            run: Any = logger.experiment
-            for name in ("val/accuracy", "val/balanced_accuracy"):
-                run.define_metric(name, step_metric="trainer/global_step", summary="max,last")
-            run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
-            run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
-            run.define_metric("symmetry/*", summary="last")
-            run.define_metric("turned/*", summary="last")
+            _forgiving(logger, partial(_define_metrics, logger))
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         for logger in _loggers(trainer):
             logger.log_metrics({"system/seconds_per_epoch": self.history.rows[-1]["seconds"]}, trainer.global_step)
+
+
+def _define_metrics(logger: WandbLogger) -> None:
+    run: Any = logger.experiment
+    for name in ("val/accuracy", "val/balanced_accuracy"):
+        run.define_metric(name, step_metric="trainer/global_step", summary="max,last")
+    run.define_metric("val/loss", step_metric="trainer/global_step", summary="min,last")
+    run.define_metric("train/*", step_metric="trainer/global_step", summary="last")
+    run.define_metric("symmetry/*", summary="last")
+    run.define_metric("turned/*", summary="last")
 
 
 def outlive_wandb(logger: Any) -> None:
@@ -63,6 +67,8 @@ def _forgiving(logger: WandbLogger, log: Callable[..., None], *what: Any, **name
     except Exception as error:
         if not comes_through("wandb", error):
             raise
+        if logger in _failed:  # within
+            return
         _failed.add(logger)
         warnings.warn(
             f"wandb has failed, and this run goes on without it: {error or type(error).__name__}; what it was told "

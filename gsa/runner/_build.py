@@ -29,7 +29,7 @@ from gsa.runner._ranks import check_processes, is_first_rank
 from gsa.runner._resume import where_it_stands
 from gsa.runner._schema import ConfigError
 from gsa.runner._slurm import environments
-from gsa.runner._wandb import complete_wandb, is_of_wandb, offline_after, why_offline
+from gsa.runner._wandb import complete_wandb, is_of_wandb, offline_after, stay_offline, why_offline
 from gsa.training import (
     AveragedWeights,
     Classifier,
@@ -152,10 +152,15 @@ def make_loggers(run: Run) -> None:
         try:
             logger = _begun(node, run)
         except Exception as error:
+            hint = f"; logger.{name}.offline=true writes to the disk only" if "offline" in node else ""
+            refused = ConfigError(f"logger.{name} cannot begin: {one_line(error)}{hint}")
             if (offline := offline_after(error, node)) is None:
-                hint = f"; logger.{name}.offline=true writes to the disk only" if "offline" in node else ""
-                raise ConfigError(f"logger.{name} cannot begin: {one_line(error)}{hint}") from error
-            logger = _begun(offline, run)
+                raise refused from error
+            try:
+                logger = _begun(offline, run)
+            except Exception:
+                raise refused from error
+            stay_offline()
         outlive_wandb(logger)
         if is_first_rank() and is_of_wandb(node) and (why := why_offline()):
             note(f"wandb logs offline, as {why}")

@@ -17,6 +17,7 @@ from gsa._origin import comes_through
 from gsa.runner._folder import TakenAway
 from gsa.runner._quoted import override
 from gsa.runner._search import draws_again, is_search
+from gsa.runner._words import of_a_run
 
 __all__ = [
     "Failed",
@@ -64,10 +65,9 @@ def way_on(last: Path, config: DictConfig, number: int) -> str:
     of_hydra = HydraConfig.get()
     is_sweep = of_hydra.mode is RunMode.MULTIRUN
     if is_sweep and is_search(of_hydra) and not draws_again(of_hydra.sweeper):
-        words = [word for word in of_hydra.overrides.task if not word.startswith(("search=", "ckpt_path=", "hydra"))]
-        return (
-            f"python train.py {shlex.join(words)} {override('ckpt_path', last)}  ends this trial; a search begins anew"
-        )
+        words = [*of_a_run(of_hydra.overrides.task), *([] if config.test else ["test=false"])]
+        command = f"python train.py {shlex.join(words)} {override('ckpt_path', last)}"
+        return f"{command}  finishes this trial; a search begins anew"
     key = "hydra.sweep.dir" if is_sweep else "hydra.run.dir"
     is_again = number == signal.SIGUSR1 and "SLURM_JOB_ID" in os.environ
     has_folder = is_again or any(word.startswith(f"{key}=") for word in of_hydra.overrides.hydra)

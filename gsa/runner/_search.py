@@ -1,10 +1,12 @@
 """A search for the best values, by Optuna, of which trials draw some: what none could find, or would find twice."""
 
+import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from gsa.files import one_line
@@ -15,7 +17,6 @@ from gsa.runner._schema import ConfigError
 
 __all__ = ["alone_in", "draws_again", "has_jobs", "is_search", "refuse_bad_search", "refuse_lone_search"]
 
-_DRAWN = ("interval(", "choice(", "range(", "tag(", "shuffle(", "sort(", "glob(", "int(", "float(", "str(", "bool(")
 _OF_ANY_SEARCH = (*(key for key in OF_THE_PLACE if key != "objective"), "seed", "search", "hydra")
 
 
@@ -53,10 +54,17 @@ def refuse_bad_search(config: DictConfig) -> None:
     """
     if not is_search(config.hydra):
         return
+    rank, world = _started()
+    if world > 1 and not draws_again(config.hydra.sweeper):
+        raise ConfigError(
+            f"each of {world} processes draws values of its own: a search needs hydra.sweeper.sampler.seed there, and "
+            "no hydra.sweeper.storage"
+        )
     _refuse_numbers(config.hydra.sweeper)
     _refuse_other_objective(config)
     _refuse_easiest_division(config)
-    _refuse_second_search(config)
+    if rank == 0:
+        _refuse_second_search(config)
     if config.hydra.sweeper.get("storage") is not None:
         _refuse_study(config)
 
@@ -67,7 +75,7 @@ def alone_in(config: DictConfig) -> Any:
     Raises:
         Busy: one does.
     """
-    if not is_search(config.hydra):
+    if not is_search(config.hydra) or _started()[0]:
         return nullcontext()
     folder = Path(config.hydra.sweep.dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +102,7 @@ def _refuse_second_search(config: DictConfig) -> None:
         return
     if sweeper.get("storage") is not None:
         raise ConfigError(
-            f"{folder} has trials of a search: one that is stored (hydra.sweeper.storage) goes on with others, in "
+            f"{folder} has jobs already: a search that is stored (hydra.sweeper.storage) goes on with others, in "
             "another folder (hydra.sweep.dir)"
         )
     if OmegaConf.select(sweeper, "sampler.seed") is None:
@@ -104,16 +112,16 @@ def _refuse_second_search(config: DictConfig) -> None:
         )
     if config.ckpt_path != "auto":
         raise ConfigError(
-            f"{folder} has trials of a search: ckpt_path=auto goes on with them, or choose another folder "
+            f"{folder} has jobs already: ckpt_path=auto goes on with those of this search, or choose another folder "
             "(hydra.sweep.dir)"
         )
 
 
 def _refuse_easiest_division(config: DictConfig) -> None:
     """A search over folds would find the one whose validation part is the easiest."""
-    for word in config.hydra.overrides.task:
-        key, _, value = word.lstrip("+").partition("=")
-        if key in ("data.fold", "data.split_seed") and ("," in value or "(" in value):
+    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
+    for key, value in _drawn([*config.hydra.overrides.task, *params]):
+        if key in ("data.fold", "data.split_seed"):
             raise ConfigError(
                 f"trials of a search are compared on one division of the pictures: expected one {key}, but got {value}"
             )
@@ -134,6 +142,10 @@ def _refuse_study(config: DictConfig) -> None:
     """A study that is stored learns from all of its trials: they have to be of the same runs, and others each time."""
     import optuna
 
+    if config.hydra.sweeper.get("study_name") is None:
+        raise ConfigError(
+            "a search that is stored goes on by its name: expected hydra.sweeper.study_name, but got null"
+        )
     sweeper, words = config.hydra.sweeper, _fixed_words(config.hydra.overrides.task)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # Hydra's sweeper says it again
@@ -164,9 +176,23 @@ def _refuse_study(config: DictConfig) -> None:
 
 def _fixed_words(words: list[str]) -> list[str]:
     """Words that all trials have in common, and that make them other runs than those of another search."""
-    pairs = [(word, *word.lstrip("+~").partition("=")[::2]) for word in words]
+    drawn = {key for key, _ in _drawn(words)}
+    keys = [word.lstrip("+~").partition("=")[0] for word in words]
     return sorted(
-        word
-        for word, key, value in pairs
-        if not (is_below(key, _OF_ANY_SEARCH) or value.startswith(_DRAWN) or "," in value)
+        word for word, key in zip(words, keys, strict=True) if key not in drawn and not is_below(key, _OF_ANY_SEARCH)
     )
+
+
+def _drawn(words: list[str]) -> list[tuple[str, str]]:
+    """Key and value of the words that give a choice."""
+    parsed = OverridesParser.create().parse_overrides(words)
+    drawn = [word for word in parsed if word.is_sweep_override()]
+    return [(word.get_key_element().lstrip("+~"), word.get_value_string()) for word in drawn]
+
+
+def _started() -> tuple[int, int]:
+    """Which of how many processes this is that torchrun or srun have started; each leads the whole sweep."""
+    for rank, world in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+        if rank in os.environ and world in os.environ:
+            return int(os.environ[rank]), int(os.environ[world])
+    return 0, 1

@@ -17,7 +17,7 @@ from gsa.report import read_report
 from gsa.runner._cross_validated import Answered, together
 from gsa.runner._quoted import override
 from gsa.runner._resume import is_of_its_words
-from gsa.runner._words import words_of
+from gsa.runner._words import of_a_run, words_of
 
 __all__ = ["sweep_table"]
 
@@ -156,7 +156,7 @@ def _better_before(folder: Path, best: _Job) -> list[str]:
     """Of a search that goes on with one that is stored, whose best trial may be in the folder of that."""
     with suppress(OSError, ValueError, KeyError, TypeError, yaml.YAMLError):  # no search, or a damaged file
         of_study = float(yaml.safe_load((folder / "optimization_results.yaml").read_text())["best_value"])
-        if best.report and of_study > max(best.report.get(name) or 0 for name in (*_MEASURED, *_BALANCED)) + 1e-6:
+        if best.report and of_study > (best.report.get(best.report.get("chosen_by") or _MEASURED[0]) or 0) + 1e-6:
             return [f"a better trial of this study, {of_study:.4f}, is of an earlier search: jobs.csv of its folder"]
     return []
 
@@ -165,5 +165,5 @@ def _how_to_test(job: _Job) -> list[str]:
     best = job.folder / "checkpoints" / "best.ckpt"
     if job.accuracy is None or job.report.get("test_accuracy") is not None or not best.exists():
         return []
-    words = [word for word in job.words if not word.startswith(("search=", "test=", "ckpt_path=", "hydra"))]
-    return [f"to test the best: python train.py {shlex.join([*words, 'train=false'])} {override('ckpt_path', best)}"]
+    words = shlex.join([*of_a_run(job.words), "train=false"])
+    return [f"to test the best: python train.py {words} {override('ckpt_path', best)}"]

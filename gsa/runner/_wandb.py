@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+from gsa._origin import comes_through
 from gsa._streams import note
 from gsa.files import one_line
 from gsa.runner._config_file import read_config
@@ -32,6 +33,7 @@ __all__ = [
     "is_of_wandb",
     "keep_wandb_ids",
     "offline_after",
+    "stay_offline",
     "wandb_is_out_of_reach",
     "why_offline",
 ]
@@ -79,13 +81,20 @@ def why_offline() -> str | None:
     return _why[0] if _why else None
 
 
+class _Stay(HTTPRedirectHandler):
+    """A server that sends one elsewhere, as networks do where one has to log in, is none of wandb's."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Nowhere."""
+
+
 def _refused_by(server: str, key: str) -> str | None:
     """What is wrong with a server, asked who this is, as wandb asks it; None where it answers."""
     ask = Request(f"{server.rstrip('/')}/graphql", json.dumps({"query": "query { viewer { id } }"}).encode())
     ask.add_header("Content-Type", "application/json")
-    ask.add_header("Authorization", f"Basic {base64.b64encode(f'api:{key}'.encode()).decode()}")
+    ask.add_unredirected_header("Authorization", f"Basic {base64.b64encode(f'api:{key}'.encode()).decode()}")
     try:
-        with urlopen(ask, timeout=_SECONDS) as answer:
+        with build_opener(_Stay).open(ask, timeout=_SECONDS) as answer:
             json.loads(answer.read(1 << 20))["data"]
     except HTTPError as error:
         if error.code in (401, 403):
@@ -162,14 +171,21 @@ def offline_after(error: Exception, node: DictConfig) -> DictConfig | None:
     """
     plain: Any = OmegaConf.to_container(node, resolve=False)
     is_left_open = "wandb_is_out_of_reach" in str(plain.get("offline"))
-    if not is_left_open or node.offline:
+    is_its_own = comes_through("wandb", error) or type(error).__module__.startswith("wandb.")
+    if not is_left_open or node.offline or not is_its_own:
         return None
     _why[:] = [f"it cannot begin: {one_line(error)}"]
-    _given_up.append(True)
-    sys.modules["wandb"].teardown()
+    with suppress(Exception):
+        sys.modules["wandb"].teardown()
     node = node.copy()
     node.offline = True
     return node
+
+
+def stay_offline() -> None:
+    """Have the next jobs of a sweep log offline at once: one has, and could not begin online."""
+    if _why and not _given_up and _why[0].startswith("it cannot begin"):
+        _given_up.append(True)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import gsa
 from gsa.explore._page import filled
 from gsa.report import GALLERY, dashboard
 from gsa.runner import ConfigError, train
-from gsa.runner._wandb import complete_wandb
+from gsa.runner._wandb import _refused_by, complete_wandb
 from tests.runs import SMALL
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -190,6 +190,7 @@ def test_a_run_outlives_wandb(tmp_path):
     options = [*SMALL, "-m", "logger=wandb", "trainer.max_epochs=3", "seed=0,1", f"hydra.sweep.dir={tmp_path}",
                "+callbacks.kill._target_=tests.runner.faults.KillWandb"]  # fmt: skip
     command, environment = [sys.executable, str(ROOT / "train.py"), *options], os.environ | {"WANDB_MODE": "offline"}
+    environment.pop("WANDB_SERVICE", None)  # that of this process
     done = subprocess.run(command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("wandb has failed, and this run goes on without it") == 2
@@ -240,3 +241,48 @@ def test_what_the_environment_says_of_a_run_holds(small, monkeypatch):
 def test_other_loggers_are_left_alone():
     node = OmegaConf.create({"_target_": "lightning.pytorch.loggers.CSVLogger", "save_dir": "."})
     assert complete_wandb(node, OmegaConf.create({}), "") == node
+
+
+@pytest.mark.filterwarnings("ignore")  # wandb's own
+def test_what_cannot_begin_offline_either_is_refused_with_the_first_reason(small, monkeypatch):
+    def gives_up(**settings):
+        raise wandb.errors.UsageError(f"of {settings.get('mode')}")
+
+    monkeypatch.setattr(wandb, "init", gives_up)
+    monkeypatch.setattr("gsa.runner._wandb._refused_by", lambda server, key: None)
+    given_up = []
+    monkeypatch.setattr("gsa.runner._wandb._given_up", given_up)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setenv("WANDB_API_KEY", 40 * "a")
+    with pytest.raises(ConfigError, match=r"logger\.wandb cannot begin: of None; "):
+        train(small("logger=wandb", "trainer.max_epochs=1"))
+    assert not given_up  # it is a mistake of this configuration, not of the server
+
+
+def test_a_key_goes_to_nobody_else(monkeypatch):
+    """As where a network sends one to its own page."""
+    told = []
+
+    class Elsewhere(Answer):
+        def do_GET(self):
+            told.append(self.headers.get("Authorization"))
+            super().do_POST()
+
+        do_POST = do_GET
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as elsewhere:
+
+        class Sends(Answer):
+            def do_POST(self):
+                self.send_response(302)
+                self.send_header("Location", f"http://localhost:{elsewhere.server_port}/")
+                self.end_headers()
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sends) as server:
+            for one in (server, elsewhere):
+                threading.Thread(target=one.serve_forever, daemon=True).start()
+            address = f"http://127.0.0.1:{server.server_port}"
+            assert _refused_by(address, "secret") == f"{address} answers with an error (302)" and not told
+            assert _refused_by(f"http://127.0.0.1:{elsewhere.server_port}", "secret") is None and told
+            server.shutdown()
+        elsewhere.shutdown()

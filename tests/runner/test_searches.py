@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 from hydra import compose, initialize_config_module
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
 
 from gsa import runner
 from gsa.report import read_report, write_report
@@ -18,6 +20,7 @@ from gsa.runner import check
 from gsa.runner._quoted import override
 from gsa.runner._search import _fixed_words, refuse_bad_search
 from gsa.runner._sweep_table import sweep_table
+from gsa.runner._words import keep_words, words_of
 from tests.runner.test_sweeps import ROOT, SHORT, sweep, table
 from tests.test_commands import refusal
 
@@ -149,7 +152,7 @@ def test_a_folder_is_that_of_one_search_unless_it_draws_the_same(refused, tmp_pa
     seeded = "hydra.sweeper.sampler.seed=1"
     assert "draws other values than the one in" in refused(folder)
     assert "draws other values than the one in" in refused(folder, "ckpt_path=auto")
-    assert "ckpt_path=auto goes on with them" in refused(folder, seeded)
+    assert "ckpt_path=auto goes on with those of this search" in refused(folder, seeded)
     assert refused(folder, seeded, "ckpt_path=auto") is None
     stored = f"hydra.sweeper.storage=sqlite:///{tmp_path}/of.db"
     assert "goes on with others, in another folder" in refused(folder, seeded, "ckpt_path=auto", stored)
@@ -171,8 +174,10 @@ def test_a_study_is_of_the_same_runs_and_of_other_trials_each_time(refused, tmp_
 
 def test_words_that_are_drawn_are_not_those_of_all_trials():
     words = ["model=digits_z2_sa", "optimizer.lr=interval(0.1,0.2)", "ema=null,0.9", "optimizer=choice(sgd,muon)",
-             "+trainer.max_steps=9", "seed=1", "search=optuna", "logger=none", "objective=val/accuracy"]  # fmt: skip
-    assert _fixed_words(words) == ["+trainer.max_steps=9", "model=digits_z2_sa", "objective=val/accuracy"]
+             "+trainer.max_steps=9", "seed=1", "search=optuna", "logger=none", "objective=val/accuracy",
+             "class_weights=[1,3]"]  # fmt: skip
+    fixed = ["+trainer.max_steps=9", "class_weights=[1,3]", "model=digits_z2_sa", "objective=val/accuracy"]
+    assert _fixed_words(words) == fixed
 
 
 def test_the_best_trial_of_a_stored_study_may_be_elsewhere(tmp_path):
@@ -229,6 +234,45 @@ def test_a_trial_that_is_stopped_is_ended_by_a_command_of_its_own(tmp_path):
             time.sleep(0.1)
         search.send_signal(signal.SIGTERM)
         said = search.communicate()[1]
-    (command,) = re.findall(r"saved in .*; python train.py (.*)  ends this trial; a search begins anew", said)
+    (command,) = re.findall(r"saved in .*; python train.py (.*)  finishes this trial; a search begins anew", said)
     runner.register()
-    assert refusal(command) is None and f"ckpt_path={tmp_path}/0/checkpoints/last.ckpt" in shlex.split(command)
+    assert refusal(command) is None and "test=false" in command
+    assert f"ckpt_path={tmp_path}/0/checkpoints/last.ckpt" in shlex.split(command)
+
+
+def test_each_of_several_processes_leads_the_same_search(refused, monkeypatch, tmp_path):
+    """As torchrun starts them: the first one looks for jobs and holds the folder; the others would find its own."""
+    folder, seeded = f"hydra.sweep.dir={tmp_path}", "hydra.sweeper.sampler.seed=1"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        assert "each of 2 processes draws values of its own" in refused(folder)
+        assert "and no hydra.sweeper.storage" in refused(
+            folder, seeded, f"hydra.sweeper.storage=sqlite:///{tmp_path}/a.db"
+        )
+        assert refused(folder, seeded) is None
+        (tmp_path / "0" / ".hydra").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=0\n")
+
+
+def test_divisions_are_not_drawn_by_a_file_either(refused, tmp_path):
+    drawn = "+hydra.sweeper.params={data.fold: 'choice(1/5,2/5)'}"
+    assert "expected one data.fold, but got choice(1/5,2/5)" in refused(f"hydra.sweep.dir={tmp_path}", drawn)
+
+
+def test_the_words_of_a_run_are_those_of_its_own_process(tmp_path, monkeypatch):
+    """Planted: what another command has noted meanwhile."""
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "overrides.yaml").write_text("- seed=9\n")
+    keep_words(tmp_path)
+    assert words_of(tmp_path) == (("seed=9",), True)
+    of_hydra = OmegaConf.create(
+        {"runtime": {"output_dir": str(tmp_path)}, "overrides": {"task": ["seed=3", "tags=[ä,b]"]}}
+    )
+    monkeypatch.setattr(HydraConfig, "initialized", lambda: True)
+    monkeypatch.setattr(HydraConfig, "get", lambda: of_hydra)
+    keep_words(tmp_path)
+    assert words_of(tmp_path) == (("seed=3", "tags=[ä,b]"), True)
+    of_hydra.runtime.output_dir = "elsewhere"  # of an earlier job of this process
+    keep_words(tmp_path)
+    assert words_of(tmp_path) == (("seed=9",), True)
