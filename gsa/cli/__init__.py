@@ -142,6 +142,21 @@ def _parser() -> argparse.ArgumentParser:
 
     trained = "folder of a run, checkpoint, export, or name of a network that comes with trained weights"
     _add_predict(predict, trained)
+    _add_check(check)
+    _add_statements(statements)
+    _add_explore(explore)
+    export.add_argument("--to", type=_path, required=True, metavar="FOLDER")
+    export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
+    export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
+    export.add_argument("--onnx", action="store_true", help="model.onnx too")
+    dashboard.add_argument("project", metavar="ENTITY/PROJECT")
+
+    export.add_argument("network", nargs="?", type=_path, metavar="RUN", help=trained)
+    export.add_argument("--checkpoint", type=_path, help="another way to say RUN")
+    return parser
+
+
+def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "network", nargs="?", metavar="NETWORK",
         help="a name of gsa list, a run, checkpoint, export, or anything importable: torchvision.models:resnet18",
@@ -172,18 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--picture", type=_path, metavar="FILE", help="draw layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="print all errors as JSON, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="largest error of exact elements (default 1e-5)")
-    _add_statements(statements)
-    _add_explore(explore)
-    export.add_argument("--to", type=_path, required=True, metavar="FOLDER")
-    export.add_argument("--program", action="store_true", help="model.pt2 too: a torch.export program")
-    export.add_argument("--plain", action="store_true", help="plain.pt2 too: one that runs without gsa")
-    export.add_argument("--onnx", action="store_true", help="model.onnx too")
-    dashboard.add_argument("project", metavar="ENTITY/PROJECT")
-
-    export.add_argument("network", nargs="?", type=_path, metavar="RUN", help=trained)
-    export.add_argument("--checkpoint", type=_path, help="another way to say RUN")
     check.add_argument("--checkpoint", type=_path, help="another way to say NETWORK")
-    return parser
 
 
 def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:
