@@ -169,6 +169,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "--vectors", choices=("inputs", "outputs", "both"),
         help="channels that are vectors in pairs, (x, y), and turn along: of the pictures, of what is returned",
     )  # fmt: skip
+    check.add_argument("--fold", type=int, default=1, help="of the directions of vectors: 1 of arrows, 2 of axes")
     check.add_argument(
         "--shift", action="append", metavar="DOWN,RIGHT",
         help="a cyclic shift in pixels that it must respect instead, such as 16,0; may be repeated (padding breaks it "

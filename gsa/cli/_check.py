@@ -42,6 +42,8 @@ def run(options: Namespace) -> int:
         refuse_unwritable("--picture", options.picture)
     if options.vectors and (options.shift or options.permute):
         raise ValueError(f"--vectors is for --group, but got --vectors {options.vectors} with another symmetry")
+    if options.fold != 1 and not options.vectors:
+        raise ValueError(f"--fold is for --vectors, but got --fold {options.fold} without it")
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
@@ -84,7 +86,7 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
         return network, images, Shifts(*map(_pixels, options.shift), margin=options.margin)
     inputs, outputs = ("vectors" if options.vectors in (end, "both") else "scalars" for end in ("inputs", "outputs"))
     if options.group:
-        claimed = GroupAction(options.group, inputs, outputs)
+        claimed = GroupAction(options.group, inputs, outputs, options.fold)
         if tuple(claimed.exact) == (0,):
             raise ValueError(
                 f"of {options.group} no element but the identity maps the pixel grid to itself, so a network cannot be "
@@ -92,7 +94,7 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
             )
         return network, images, claimed
     if own is not None and own.order > 1:
-        return network, images, GroupAction(own, inputs, outputs)
+        return network, images, GroupAction(own, inputs, outputs, options.fold)
     if options.vectors:
         raise ValueError(f"--vectors needs --group, as {what} says none, but got --vectors {options.vectors} alone")
     return network, images, None

@@ -101,10 +101,11 @@ class OrbitPooling(nn.Module):
                 )
             for pose, one in zip(some, answer.unflatten(0, (len(some), count)), strict=True):
                 found[pose] = self.group.act(one, pose) if answer.ndim == 4 else one
-        if any(one.shape != found[0].shape for one in found.values()):
+        if others := [list(one.shape) for one in found.values() if one.shape != found[0].shape]:
             raise ValueError(
-                "maps that are pooled turn with the picture: expected square ones of square pictures, but "
-                f"{type(self.network).__name__} returned some of {list(found[0].shape[-2:])} pixels"
+                "answers are alike in all poses, and the sides of maps turn with those of the picture; but of pictures "
+                f"that lie and that stand, {type(self.network).__name__} returned, moved back, {list(found[0].shape)} "
+                f"and {others[0]}"
             )
         return torch.stack([found[pose] for pose in sorted(found)])
 

@@ -68,7 +68,7 @@ def replace_convolutions(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
         )
         return model
-    if isinstance(skip, str) or set(skip) - dict(model.named_modules(remove_duplicate=False)).keys():
+    if isinstance(skip, str) or set(skip) - {name for name, _ in model.named_modules(remove_duplicate=False) if name}:
         raise ValueError(
             "skip is a list of names of modules, such as convolutions of more than one pixel and pools with strides, "
             f"{[name for name, _ in places[:3]]}, or what holds some, but got {skip!r}"
@@ -96,17 +96,17 @@ def replace_convolutions(
     for name, module in places:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, replacements[module])
-    _warn_of_frozen_norms(model, {name.rpartition(".")[0] for name, _ in places})
+    _warn_of_frozen_norms(model, [name for name, module in places if _looks_around(module)])
     return model
 
 
-def _warn_of_frozen_norms(model: nn.Module, parents: Collection[str]) -> None:
-    """Those of torchvision's detectors, which keep the means of the convolutions beside them for ever."""
-    frozen = [
-        name
-        for name, module in model.named_modules()
-        if type(module).__name__ == "FrozenBatchNorm2d" and name.rpartition(".")[0] in parents
-    ]
+def _warn_of_frozen_norms(model: nn.Module, replaced: Collection[str]) -> None:
+    """Those of detectors, which keep the means of the convolutions beside them, or within what is beside them."""
+    frozen = []
+    for name, module in model.named_modules():
+        parent, kind = name.rpartition(".")[0], type(module).__name__
+        if "Frozen" in kind and "BatchNorm" in kind and any(f".{one}".startswith(f".{parent}") for one in replaced):
+            frozen.append(name)
     if frozen:
         warnings.warn(
             f"the batch norms of {type(model).__name__} are frozen ({frozen[0]} and {len(frozen) - 1} more), and the "

@@ -54,16 +54,16 @@ def refuse_bad_search(config: DictConfig) -> None:
     """
     if not is_search(config.hydra):
         return
-    rank, world = _started()
-    if world > 1 and not draws_again(config.hydra.sweeper):
+    is_one = _started(config)[1] == 1
+    if not is_one and not (draws_again(config.hydra.sweeper) and config.ckpt_path == "auto"):
         raise ConfigError(
-            f"each of {world} processes draws values of its own: a search needs hydra.sweeper.sampler.seed there, and "
-            "no hydra.sweeper.storage"
+            "each of several processes leads the search: all draw the same with hydra.sweeper.sampler.seed, without "
+            "hydra.sweeper.storage, and find trials that the others have begun with ckpt_path=auto"
         )
     _refuse_numbers(config.hydra.sweeper)
     _refuse_other_objective(config)
     _refuse_easiest_division(config)
-    if rank == 0:
+    if is_one:  # else the trials of another process are there
         _refuse_second_search(config)
     if config.hydra.sweeper.get("storage") is not None:
         _refuse_study(config)
@@ -75,7 +75,7 @@ def alone_in(config: DictConfig) -> Any:
     Raises:
         Busy: one does.
     """
-    if not is_search(config.hydra) or _started()[0]:
+    if not is_search(config.hydra) or _started(config)[0]:
         return nullcontext()
     folder = Path(config.hydra.sweep.dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def _refuse_other_objective(config: DictConfig) -> None:
     monitor, objective = OmegaConf.select(config, "callbacks.best.monitor"), config.objective
     if not objective.startswith("val/"):
         raise ConfigError(f"trials are judged on the validation part: expected objective=val/…, but got {objective}")
-    if monitor is not None and objective != monitor:
+    if objective != (monitor or "val/accuracy"):
         raise ConfigError(
             f"a search needs callbacks.best.monitor={objective}, by which it judges (objective), but got {monitor}"
         )
@@ -190,9 +190,12 @@ def _drawn(words: list[str]) -> list[tuple[str, str]]:
     return [(word.get_key_element().lstrip("+~"), word.get_value_string()) for word in drawn]
 
 
-def _started() -> tuple[int, int]:
-    """Which of how many processes this is that torchrun or srun have started; each leads the whole sweep."""
-    for rank, world in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
-        if rank in os.environ and world in os.environ:
-            return int(os.environ[rank]), int(os.environ[world])
+def _started(config: DictConfig) -> tuple[int, int]:
+    """Which of how many processes of one run this is that torchrun or srun have started: each leads the whole sweep."""
+    if OmegaConf.select(config, "trainer.strategy") in (None, "auto"):  # each trains a run of its own
+        return 0, 1
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if "SLURM_STEP_NUM_TASKS" in os.environ:
+        return int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_STEP_NUM_TASKS"])
     return 0, 1

@@ -99,6 +99,8 @@ def _refused_by(server: str, key: str) -> str | None:
     except HTTPError as error:
         if error.code in (401, 403):
             return f"{server} refuses the key (wandb login)"
+        if error.code < 400:
+            return f"{server} sends one elsewhere ({error.code}), as networks do where one has to log in"
         return f"{server} answers with an error ({error.code})"
     except (OSError, HTTPException) as error:
         return f"{server} does not answer ({getattr(error, 'reason', None) or error})"
@@ -183,9 +185,8 @@ def offline_after(error: Exception, node: DictConfig) -> DictConfig | None:
 
 
 def stay_offline() -> None:
-    """Have the next jobs of a sweep log offline at once: one has, and could not begin online."""
-    if _why and not _given_up and _why[0].startswith("it cannot begin"):
-        _given_up.append(True)
+    """Have the next jobs of a sweep log offline at once, as one could not begin online, and could offline."""
+    _given_up.append(True)
 
 
 @contextmanager

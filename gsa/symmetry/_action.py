@@ -4,7 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -83,17 +83,17 @@ class GroupAction(Action):
         (L_g f)(i) = f(g⁻¹ i),    (L_g f)(i, h) = f(g⁻¹ i, g⁻¹ h)
 
     Outputs [B, K] have to be invariant; [B, C, h, w] and [B, h, w, C] are images, as are features of one pose,
-    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group, and [B, H, W] are maps of the input's
-    own sides, such as labels; other [B, N, C] are tokens on a grid of its proportions, perhaps behind a class token,
-    which stays; [B, C, |H|] are features without pixels, or tokens, whichever is nearer.
+    [B, C, 1, h, w]; [B, C, |H|, h, w] are features of the group; [B, H, W] are maps of the input's own sides, such as
+    labels; other [B, N, C] are tokens on a grid of its proportions, perhaps behind a class token, which stays. Any
+    [B, C, |H|] may also be features without pixels: whichever is nearer counts.
 
     Of vectors, in pairs of channels (x, y), the components turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). The layers between
     may answer either.
 
     Args:
         group: any group, or its name.
-        inputs, outputs: what channels of pictures [B, C, H, W] are, and of outputs [B, K] or [B, C, h, w]: "scalars",
-            or "vectors", x to the right and y up.
+        inputs, outputs: what channels of pictures [B, C, H, W] are, and of outputs [B, K], [B, C, h, w] or
+            [B, h, w, C]: "scalars", or "vectors", x to the right and y up.
         fold: of the directions of vectors: 1 of arrows, 2 of axes; see `gsa.groups.Group.representation`.
 
     Raises:
@@ -115,7 +115,7 @@ class GroupAction(Action):
     def moving(self) -> Sequence[int]:
         return self.exact[1:]  # without the identity
 
-    @cached_property
+    @property
     def inside(self) -> Action:
         return self if self.inputs == self.outputs == "scalars" else _EitherWay(self)
 
@@ -148,9 +148,9 @@ class GroupAction(Action):
 
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
         found = super().error(after, before, element, shape, floor)
-        if found is None or before.ndim != 3 or before.shape[1:] == shape[-2:]:
-            return found
-        as_poses = self._of_poses(before, element)  # as many channels as a grid has cells: they may be tokens, too
+        if found is None:
+            return None
+        as_poses = self._of_poses(before, element)  # of sides and numbers that those of maps or tokens have, too
         return found if as_poses is None else min(found, relative_error(after, as_poses, norm(before).clamp_min(floor)))
 
     def _of_poses(self, output: Tensor, element: int) -> Tensor | None:

@@ -31,7 +31,6 @@ from gsa.training.adapter import (
     fuses,
     in_mid_epoch,
     keep_patience,
-    resume_accumulation,
     stay_stopped,
 )
 
@@ -128,7 +127,6 @@ class Classifier(lightning.LightningModule):
 
     def on_train_start(self) -> None:
         stay_stopped(self.trainer)
-        resume_accumulation(self.trainer)  # once the callbacks have begun, which expect what the trainer was given
 
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         return self._step("train", batch)

@@ -5,7 +5,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import ModelCheckpoint
 
-from gsa.training.adapter import batches_done, save_now
+from gsa.training.adapter import batches_done, resume_accumulation, save_now
 
 __all__ = ["LastCheckpoint"]
 
@@ -21,6 +21,10 @@ class LastCheckpoint(ModelCheckpoint):
     def state_key(self) -> str:
         key = super().state_key
         return key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)  # as earlier checkpoints have it
+
+    def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        super().on_train_start(trainer, module)
+        resume_accumulation(trainer)  # once the other callbacks have begun, which expect what the trainer was given
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *step: Any) -> None:
         done = batches_done(trainer)

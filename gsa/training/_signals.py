@@ -124,7 +124,7 @@ class SaveOnSignal(Callback):
         self.waits = True
         if torch.distributed.is_initialized():  # hosts ask one another: over NCCL they would wait for their GPUs
             self._hosts = torch.distributed.new_group(backend="gloo", timeout=strategy_timeout(trainer))
-        resume_accumulation(trainer)  # of modules of others, too, which do not
+        resume_accumulation(trainer)  # once the other callbacks have begun, which expect what the trainer was given
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         done = batches_done(trainer)

@@ -46,7 +46,10 @@ def test_vectors_turn_along(capsys):
     assert cli.main([*field, "R2", "--vectors", "outputs"]) == 1
     assert cli.main([*field, "R4", "--vectors", "both"]) == 1
     assert "first broken by 2: 0.0e+00 before it" in capsys.readouterr().out
+    assert cli.main([*field, "R4", "--vectors", "both", "--fold", "2"]) == 0  # axes, which quarter turns turn by half
+    capsys.readouterr()
     for words, said in ((["--vectors", "both"], "--vectors needs --group"),
+                        (["--fold", "2"], "--fold is for --vectors"),
                         (["--vectors", "both", "--shift", "1,0"], "--vectors is for --group")):  # fmt: skip
         assert cli.main(["check", "torch.nn:Identity", "--input", "2,8,8", *words]) == 2
         assert said in capsys.readouterr().err

@@ -145,8 +145,8 @@ def test_any_size_is_exported_in_one_program_and_compiled_in_one_graph():
     assert counter.frame_count <= 2
 
 
-def test_maps_that_cannot_turn_are_refused():
-    with pytest.raises(
-        ValueError, match=r"square ones of square pictures, but Conv2d returned some of \[6, 8\] pixels"
-    ):
-        OrbitPooling(nn.Conv2d(1, 1, (3, 1)), "R4")(torch.rand(1, 1, 8, 8))
+def test_answers_that_are_not_alike_are_refused():
+    for network, sides, said in ((nn.Conv2d(1, 1, (3, 1)), (8, 8), r"\[1, 1, 6, 8\] and \[1, 1, 8, 6\]"),
+                                 (Several(lambda x: x.mean((1, 2))), (6, 8), r"\[1, 8\] and \[1, 6\]")):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"answers are alike in all poses, .* returned, moved back, {said}"):
+            OrbitPooling(network, "R4")(torch.rand(1, 1, *sides))

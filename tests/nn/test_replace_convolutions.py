@@ -189,7 +189,7 @@ def test_convolutions_along_channels_are_skipped_by_name():
         replace_convolutions(model, "R4")
     with pytest.raises(ValueError, match=r"strides, \['0', '1.1'\], or what holds some, but got \['1.7'\]$"):
         replace_convolutions(model, "R4", skip=["1.7"])
-    for wrong in ("1.1", ["x"]):
+    for wrong in ("1.1", ["x"], [""]):
         with pytest.raises(ValueError, match="skip is a list of names"):
             replace_convolutions(model if wrong == "1.1" else nn.Conv2d(3, 4, 3), "R4", skip=wrong)
     shared = nn.Conv2d(4, 4, 3)
@@ -206,9 +206,12 @@ def test_norms_that_keep_the_means_of_convolutions_are_told_of():
 
     beside = nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4)), nn.Conv2d(4, 4, 3))
     replace_convolutions(beside, "R4", skip=["0"])  # the norm of a convolution that stays
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4))
-    with pytest.warns(UserWarning, match=r"frozen \(1 and 0 more\).* such as norm_layer=torch.nn.BatchNorm2d"):
-        replace_convolutions(model, "R4")
+    pooled = nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4), nn.MaxPool2d(2, 2))
+    replace_convolutions(pooled, "R4", skip=["0"])
+    for model in (nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4)),
+                  nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 3)), FrozenBatchNorm2d(4))):  # fmt: skip
+        with pytest.warns(UserWarning, match=r"frozen \(1 and 0 more\).* such as norm_layer=torch.nn.BatchNorm2d"):
+            replace_convolutions(model, "R4")
 
 
 class Filters(nn.Module):

@@ -240,19 +240,27 @@ def test_a_trial_that_is_stopped_is_ended_by_a_command_of_its_own(tmp_path):
     assert f"ckpt_path={tmp_path}/0/checkpoints/last.ckpt" in shlex.split(command)
 
 
-def test_each_of_several_processes_leads_the_same_search(refused, monkeypatch, tmp_path):
-    """As torchrun starts them: the first one looks for jobs and holds the folder; the others would find its own."""
-    folder, seeded = f"hydra.sweep.dir={tmp_path}", "hydra.sweeper.sampler.seed=1"
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    for rank in ("0", "1"):
-        monkeypatch.setenv("RANK", rank)
-        assert "each of 2 processes draws values of its own" in refused(folder)
-        assert "and no hydra.sweeper.storage" in refused(
-            folder, seeded, f"hydra.sweeper.storage=sqlite:///{tmp_path}/a.db"
-        )
-        assert refused(folder, seeded) is None
-        (tmp_path / "0" / ".hydra").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=0\n")
+@pytest.mark.parametrize("variables", [
+    {"TORCHELASTIC_RUN_ID": "a", "RANK": "1", "WORLD_SIZE": "2"}, {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"},
+])  # fmt: skip
+def test_each_of_several_processes_leads_the_same_search(refused, monkeypatch, tmp_path, variables):
+    """Whose jobs another of them may have begun; a process that trains a run of its own leads a search of its own."""
+    folder, seeded, auto = f"hydra.sweep.dir={tmp_path}", "hydra.sweeper.sampler.seed=1", "ckpt_path=auto"
+    together, stored = "+trainer.strategy=ddp", f"hydra.sweeper.storage=sqlite:///{tmp_path}/a.db"
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    for words in ([], [seeded], [auto], [seeded, auto, stored]):
+        assert "each of several processes leads the search" in refused(folder, together, *words)
+    assert refused(folder) is None
+    (tmp_path / "0" / ".hydra").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- seed=0\n")
+    assert refused(folder, together, seeded, auto) is None
+
+
+def test_a_search_in_the_script_of_a_slurm_job_is_alone(refused, monkeypatch, tmp_path):
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    assert refused(f"hydra.sweep.dir={tmp_path}", "+trainer.strategy=ddp") is None
 
 
 def test_divisions_are_not_drawn_by_a_file_either(refused, tmp_path):

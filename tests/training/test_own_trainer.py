@@ -1,5 +1,6 @@
 """What a run is made of, in anybody's trainer: with other data, other modules, without a configuration."""
 
+import signal
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -23,6 +24,8 @@ from gsa.training import (
     Classifier,
     History,
     LastCheckpoint,
+    SaveOnSignal,
+    Stopped,
     constant,
     muon,
     sort_parameters,
@@ -114,23 +117,42 @@ def test_steps_are_counted_as_they_are_accumulated(tmp_path):
     assert len(rates.seen) == 12 and rates.seen[-1] > 0  # six steps, and two of three batches each
 
 
-def test_an_epoch_that_goes_on_accumulates_as_it_began(tmp_path):
+class Plain(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.network = network()
+
+    def training_step(self, batch, index):
+        return nn.functional.cross_entropy(self.network(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return AdamW(self.parameters(), lr=0.01)
+
+
+@pytest.mark.parametrize("saves", ["when it is told", "after every step"])
+@pytest.mark.parametrize("make", ["ours", "anybody's"])
+def test_an_epoch_that_goes_on_accumulates_as_it_began(tmp_path, make, saves):
     class Stop(Callback):
-        def on_train_batch_start(self, trainer, *_):
-            if trainer.global_step == 6 + 1:
+        def on_train_batch_start(self, trainer, module, batch, index):
+            place = (trainer.current_epoch, index)
+            if saves == "after every step" and place == (1, 4):  # between the second step and its end
                 raise KeyError
+            if saves == "when it is told" and place == (1, 1):  # it saves once the first step is whole
+                signal.raise_signal(signal.SIGTERM)
 
     weights = []
     for name, stop in (("whole", []), ("stopped", [Stop()]), ("stopped", [])):
         last = tmp_path / name / "last.ckpt"
         often = LastCheckpoint(last.parent, "last", train_time_interval=timedelta(0), enable_version_counter=False)
+        listener = SaveOnSignal(str(last.parent))
+        saver = often if saves == "after every step" else listener
         torch.manual_seed(0)
-        module, resumed = classifier(), last if last.exists() else None
-        runner = trainer(tmp_path, GradientAccumulationScheduler({0: 1, 1: 3}), often, *stop)
-        with suppress(KeyError):
+        module, resumed = classifier() if make == "ours" else Plain(), last if last.exists() else None
+        runner = trainer(tmp_path, saver, GradientAccumulationScheduler({0: 1, 1: 3}), *stop)
+        with listener.listening(), suppress(KeyError, Stopped):
             runner.fit(module, digits(), ckpt_path=resumed)
         if not stop:
-            weights.append(module.network[1].weight)
+            weights.append(next(iter(module.parameters())))
             assert runner.global_step == 6 + 2
     assert torch.equal(*weights)
 
