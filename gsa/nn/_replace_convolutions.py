@@ -105,7 +105,8 @@ def _warn_of_frozen_norms(model: nn.Module, replaced: Collection[str]) -> None:
     frozen = []
     for name, module in model.named_modules():
         parent, kind = name.rpartition(".")[0], type(module).__name__
-        if "Frozen" in kind and "BatchNorm" in kind and any(f".{one}".startswith(f".{parent}") for one in replaced):
+        within = f"{parent}." if parent else ""
+        if "Frozen" in kind and "BatchNorm" in kind and any(one.startswith(within) for one in replaced):
             frozen.append(name)
     if frozen:
         warnings.warn(

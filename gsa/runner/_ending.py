@@ -19,13 +19,7 @@ from gsa.runner._quoted import override
 from gsa.runner._search import draws_again, is_search
 from gsa.runner._words import of_a_run
 
-__all__ = [
-    "Failed",
-    "is_of_the_surroundings",
-    "queue_again_if_told",
-    "way_on",
-    "written_down",
-]
+__all__ = ["Failed", "is_of_the_surroundings", "queue_again_if_told", "way_on", "written_down"]
 
 
 class Failed(Exception):

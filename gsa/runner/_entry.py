@@ -29,13 +29,7 @@ from gsa.files import one_line, printable_lines
 from gsa.runner._argparse import let_hydra_parse
 from gsa.runner._begun import begun
 from gsa.runner._dotenv import read_variables, take_dotenv
-from gsa.runner._ending import (
-    Failed,
-    is_of_the_surroundings,
-    queue_again_if_told,
-    way_on,
-    written_down,
-)
+from gsa.runner._ending import Failed, is_of_the_surroundings, queue_again_if_told, way_on, written_down
 from gsa.runner._explained import explained
 from gsa.runner._folder import Busy, held, refuse_unwritable_folder
 from gsa.runner._instances import refuse_bad_network

@@ -212,7 +212,8 @@ def _finish(wandb: Any) -> None:
             wandb.teardown()
         wandb.run = None  # or the next job of a sweep would write into it
     else:
-        if time.monotonic() - start < float(os.environ["WANDB_FINISH_TIMEOUT"]):
+        limit = float(os.environ["WANDB_FINISH_TIMEOUT"])
+        if not limit or time.monotonic() - start < limit:  # 0, without one
             return
     how = "" if folder.name.startswith("offline") else "--no-skip-online "
     note(f"not all of it may have arrived; upload what it has written with  wandb sync {how}{folder}")

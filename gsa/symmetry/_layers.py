@@ -1,6 +1,5 @@
 """Where a network loses a symmetry: the error of every layer's output, in the order in which they are reached."""
 
-import math
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +12,7 @@ from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._evaluating import evaluating, refuse_no_tensor, saying_dtype
 from gsa.symmetry._listening import heard, tensor_of, tensors_of
+from gsa.symmetry._norm import size
 from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
 
 __all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
@@ -48,15 +48,16 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
     whole = name_of_whole(module)
     with torch.no_grad(), evaluating(module):
         outputs, results = outputs_of(module, x, symmetry)
+        inside = symmetry.inside
         found: dict[str, dict[int, float]] = {name: {} for name in outputs}
         no_maps: set[str] = set()
         for element in range(len(symmetry.elements)):
 
             def compare(name: str, output: Tensor, element: int = element) -> None:
                 if name in outputs:
-                    if not _fits(symmetry.inside, output, outputs[name], element, x.shape):
+                    if not _fits(inside, output, outputs[name], element, x.shape):
                         no_maps.add(name)
-                    elif (error := symmetry.inside.error(output, outputs[name], element, x.shape)) is not None:
+                    elif (error := inside.error(output, outputs[name], element, x.shape)) is not None:
                         found[name][element] = error
 
             with heard(module, compare):
@@ -67,7 +68,7 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
                     f"{len(moved)} for the moved one"
                 )
             errors = [symmetry.error(*pair, element, x.shape) for pair in zip(moved, results, strict=True)]
-            found[whole][element] = max((error for error in errors if error is not None), key=_size)
+            found[whole][element] = max((error for error in errors if error is not None), key=size)
         refuse_silence(lambda other: tensor_of(module(other)), x, outputs[whole], found[whole].values(), whole)
     return {name: errors for name, errors in found.items() if (errors and name not in no_maps) or name == whole}
 
@@ -82,15 +83,15 @@ def errors_given_to(
         symmetry: its group.
         names: keys of `layer_errors`; the whole module is given nothing but x.
     """
-    names = list(names)
+    names, inside = list(names), symmetry.inside
     found: dict[str, dict[int, float]] = {name: {} for name in names}
     with torch.no_grad(), evaluating(module):
         start, no_maps = _given(module, x, names), set[str]()
         for element in range(len(symmetry.elements)):
             for name, moved in _given(module, symmetry.act(x, element), names).items():
-                if name not in start or not _fits(symmetry.inside, moved, start[name], element, x.shape):
+                if name not in start or not _fits(inside, moved, start[name], element, x.shape):
                     no_maps.add(name)
-                elif (error := symmetry.inside.error(moved, start[name], element, x.shape)) is not None:
+                elif (error := inside.error(moved, start[name], element, x.shape)) is not None:
                     found[name][element] = error
     return {name: {} if name in no_maps else errors for name, errors in found.items()}
 
@@ -152,10 +153,10 @@ def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tens
 def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> tuple[dict[str, Tensor], list[Tensor]]:
     """Outputs that depend on the input and that a symmetry moves, by name, the whole module's last; all of that's."""
     outputs: dict[str, Tensor] = {}
-    elements = range(len(symmetry.elements))
+    elements, inside = range(len(symmetry.elements)), symmetry.inside
 
     def keep(name: str, output: Tensor) -> None:
-        if any(symmetry.inside.moved(output, element, x.shape) is not None for element in elements):
+        if any(inside.moved(output, element, x.shape) is not None for element in elements):
             outputs[name] = output.clone()  # the next layer may work in place
 
     whole = name_of_whole(module)
@@ -178,11 +179,6 @@ def name_of_whole(module: nn.Module) -> str:
     """Its class; where a submodule is called like that, with a word behind it, as no submodule is called."""
     name = type(module).__name__
     return f"{name} (whole)" if name in dict(module.named_modules()) else name
-
-
-def _size(error: float) -> float:
-    """What is no number is larger than any."""
-    return math.inf if math.isnan(error) else error
 
 
 def _leave_out_tables(module: nn.Module, other: Tensor, outputs: dict[str, Tensor]) -> None:

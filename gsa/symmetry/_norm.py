@@ -1,11 +1,12 @@
 """How large a difference is, relative to what it is a difference of."""
 
+import math
 from collections.abc import Iterable
 
 import torch
 from torch import Tensor
 
-__all__ = ["norm", "relative_error", "zero_beside"]
+__all__ = ["norm", "relative_error", "size", "zero_beside"]
 
 
 def relative_error(actual: Tensor, expected: Tensor, scale: Tensor | None = None) -> float:
@@ -35,3 +36,8 @@ def zero_beside(gradients: Iterable[Tensor]) -> float:
 def _precise(x: Tensor) -> Tensor:
     x = x.cpu() if x.device.type == "mps" else x  # which knows no float64
     return x.to(torch.complex128) if x.is_complex() else x.double()
+
+
+def size(error: float) -> float:
+    """An error to compare with others; what is no number is larger than any."""
+    return error if math.isfinite(error) else math.inf

@@ -14,6 +14,7 @@ from gsa.symmetry._assert import TOLERANCES
 from gsa.symmetry._evaluating import refuse_no_tensor
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
 from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
+from gsa.symmetry._norm import size
 
 __all__ = ["LayerReport"]
 
@@ -194,14 +195,10 @@ class LayerReport:
         errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}
         if not errors:
             return "–  "
-        element = max(errors, key=lambda g: _size(errors[g]))
+        element = max(errors, key=lambda g: size(errors[g]))
         if element not in self.symmetry.exact:
             return f"{errors[element]:.1e} ~"
         return f"{errors[element]:.1e}" + ("  " if errors[element] <= self.tolerance else " ✗")
 
     def _worst(self, errors: Mapping[int, float]) -> float:
-        return max((_size(errors[g]) for g in self.symmetry.exact if g in errors), default=0.0)
-
-
-def _size(error: float) -> float:
-    return error if math.isfinite(error) else math.inf
+        return max((size(errors[g]) for g in self.symmetry.exact if g in errors), default=0.0)

@@ -206,6 +206,8 @@ def test_norms_that_keep_the_means_of_convolutions_are_told_of():
 
     beside = nn.Sequential(nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4)), nn.Conv2d(4, 4, 3))
     replace_convolutions(beside, "R4", skip=["0"])  # the norm of a convolution that stays
+    apart = {"layer1": nn.Sequential(FrozenBatchNorm2d(4)), "layer10": nn.Sequential(nn.Conv2d(3, 4, 3))}
+    replace_convolutions(nn.ModuleDict(apart), "R4")  # whose names begin alike
     pooled = nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4), nn.MaxPool2d(2, 2))
     replace_convolutions(pooled, "R4", skip=["0"])
     for model in (nn.Sequential(nn.Conv2d(3, 4, 3), FrozenBatchNorm2d(4)),
@@ -238,3 +240,26 @@ def test_attention_in_the_place_of_convolutions_has_no_empty_parameter_to_train(
     planted.grad = torch.zeros_like(planted)
     with pytest.raises(ZeroDivisionError):
         torch.optim.Adafactor([planted]).step()
+
+
+@pytest.mark.filterwarnings("ignore:the batch norms of")
+def test_behind_norms_that_keep_the_means_of_convolutions_features_grow():
+    """What the warning says, of eight layers with statistics of the convolutions; with ones of its own, they do not."""
+    pytest.importorskip("torchvision")
+    from torchvision.ops import FrozenBatchNorm2d
+
+    def layer(norm):
+        return nn.Sequential(norm, nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1))
+
+    x = torch.rand(8, 1, 12, 12)
+    network = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), *(layer(nn.BatchNorm2d(8, momentum=None)) for _ in range(8)))
+    learns = replace_convolutions(copy.deepcopy(network), "R4")
+    for net in (network, learns):
+        net.train()(x)
+        net.eval()
+    state = network.state_dict()
+    frozen = nn.Sequential(copy.deepcopy(network[0]), *(layer(FrozenBatchNorm2d(8)) for _ in range(8)))
+    frozen.load_state_dict(state, strict=False)  # but for the numbers of batches
+    torch.testing.assert_close(frozen(x), network(x))
+    grown = replace_convolutions(frozen, "R4")(x).std() / network(x).std()
+    assert grown > 3 and learns(x).std() / network(x).std() < 2
