@@ -11,16 +11,27 @@
 
 namespace {
 
+// MurmurHash3's fmix32 (Appleby), of which the first and the last step are linear.
 template <class H>
-inline H fmix32(H x) {  // MurmurHash3, Appleby
-    x ^= x >> 16;
-    x *= 0x85EBCA6Bu;
-    x ^= x >> 13;
-    x *= 0xC2B2AE35u;
+inline H folded(H x) {
     return x ^ (x >> 16);
 }
 
-// The mask of gsa/ops/_dropout.py: 0 where the low 31 bits of fmix32(element ^ slice) are below p·2³¹, else 1/(1 − p).
+template <class H>
+inline H fmix32_of_folded(H x) {
+    x *= 0x85EBCA6Bu;
+    x ^= x >> 13;
+    x *= 0xC2B2AE35u;
+    return folded(x);
+}
+
+template <class H>
+inline H fmix32(H x) {
+    return fmix32_of_folded(folded(x));
+}
+
+// The mask of gsa/ops/_dropout.py: 0 where the low 31 bits of fmix32(element ^ slice) are below p·2³¹, else 1/(1 − p),
+// the factor `kept`, which is left to be multiplied with what is summed over the weights.
 template <class T>
 struct Dropout {
     std::uint32_t seed, pixels, offsets, limit, slice = 0;
@@ -35,19 +46,19 @@ struct Dropout {
           kept(static_cast<T>(1 / (1 - call.dropout))),
           on(call.dropout > 0) {}
 
-    void enter(Index number) { slice = fmix32(seed ^ fmix32(static_cast<std::uint32_t>(number + 1))); }
+    void enter(Index number) { slice = folded(fmix32(seed ^ fmix32(static_cast<std::uint32_t>(number + 1)))); }
 
     using Hash = typename Of<T>::Hash;
 
-    // fmix32 of the place of a weight: the same in all slices.
+    // fmix32 of the place of a weight, folded: the same in all slices.
     [[gnu::always_inline]] Hash element(Index pair, const std::uint32_t* pixel, Index offset) const {
         const Hash place = load_hash(pixel);
-        return fmix32((place + static_cast<std::uint32_t>(pair) * pixels) * offsets + static_cast<std::uint32_t>(offset));
+        return folded(fmix32((place + static_cast<std::uint32_t>(pair) * pixels) * offsets + static_cast<std::uint32_t>(offset)));
     }
 
-    [[gnu::always_inline]] Lanes<T> operator()(Hash element) const {
-        const auto low = (fmix32(element ^ slice) & 0x7FFFFFFFu) < limit;
-        return __builtin_convertvector(low, typename Of<T>::Whole) ? Lanes<T>{} : all(kept);
+    // −1 in the lanes of the weights that stay.
+    [[gnu::always_inline]] typename Of<T>::Whole stays(Hash element) const {
+        return __builtin_convertvector((fmix32_of_folded(element ^ slice) & 0x7FFFFFFFu) >= limit, typename Of<T>::Whole);
     }
 
     static Hash load_hash(const std::uint32_t* from) {

@@ -16,6 +16,7 @@ namespace {
 struct Neighbour {
     Index offset;  // u·V + v
     Index shift;   // from a query to this key, in its plane
+    Index seen;    // from a query to what Layout::visible says of this key
 };
 
 // As many neighbouring queries as a vector has lanes; the last lanes may be no queries.
@@ -31,30 +32,33 @@ constexpr std::size_t MOST_ELEMENTS = 1 << 20;  // 4 MiB
 template <class T>
 struct Layout {
     static constexpr int L = Of<T>::count;
-    Index stride, top, plane;
+    Index stride, before, plane;
     std::vector<Block> blocks;
-    std::vector<T> visible;                    // plane of 0, and −∞ outside the picture
+    std::vector<T> visible;                    // 0, and −∞ outside the picture, of the key in column v of every place's row
     std::vector<T> query_here;                 // plane of 1 where a query is that asks, else 0
     std::vector<std::uint32_t> pixel;          // plane of y·W + x
     Index most_neighbours = 0;
     Index pairs;                               // of poses, whose weights are dropped on their own
     std::vector<std::uint32_t> elements;       // Dropout::element of each block's [neighbour, pair, lane]; none if too many
 
-    Index place(Index y, Index x) const { return (y + top) * stride + (stride - width_) + x; }
+    Index place(Index y, Index x) const { return before + y * stride + x; }
 
-    explicit Layout(const Call& call) : width_(call.width) {
+    explicit Layout(const Call& call) {
         const Index half_u = call.rows / 2, half_v = call.columns / 2;
-        stride = call.width + half_v;  // the border between two rows serves both
-        top = half_u;
-        const Index places = (call.height + 2 * half_u) * stride + half_v + L;
-        plane = (places + L - 1) / L * L;  // all begin alike in a line of the cache
-        visible.assign(plane, -std::numeric_limits<T>::infinity());
+        // Rows follow one another, so that no lane is lost between them; where windows are wider than the picture, a
+        // border keeps them apart: a block that lies in one row has fewer neighbours.
+        stride = call.width + (call.columns > call.width ? half_v : 0);
+        before = half_u * stride + half_v;
+        const Index lines = (2 * before + call.height * stride + L + L - 1) / L;
+        plane = (lines | 1) * L;  // planes that begin at an odd number of lines share all sets of a cache
+        visible.assign(call.columns * plane, -std::numeric_limits<T>::infinity());
         query_here.assign(plane, T(0));
         pixel.assign(plane, 0);
         for (Index y = 0; y < call.height; ++y)
             for (Index x = 0; x < call.width; ++x) {
-                visible[place(y, x)] = T(0);
                 pixel[place(y, x)] = static_cast<std::uint32_t>(y * call.width + x);
+                const Index first = std::max<Index>(0, half_v - x), end = std::min(call.columns, call.width + half_v - x);
+                for (Index v = first; v < end; ++v) visible[v * plane + place(y, x)] = T(0);
             }
         Index next = 0;
         for (Index y = call.crop; y < call.height - call.crop; ++y)
@@ -69,11 +73,11 @@ struct Layout {
             for (Index u = 0; u < call.rows; ++u)
                 for (Index v = 0; v < call.columns; ++v) {
                     if (!call.window[u * call.columns + v]) continue;
-                    const Index shift = (u - half_u) * stride + v - half_v;
-                    bool seen = false;
+                    const Index row = (u - half_u) * stride, seen = v * plane + row;
+                    bool any = false;
                     for (int lane = 0; lane < L; ++lane)
-                        seen |= query_here[block.start + lane] != 0 && visible[block.start + lane + shift] == 0;
-                    if (seen) block.neighbours.push_back({u * call.columns + v, shift});
+                        any |= query_here[block.start + lane] != 0 && visible[block.start + lane + seen] == 0;
+                    if (any) block.neighbours.push_back({u * call.columns + v, row + v - half_v, seen});
                 }
             most_neighbours = std::max<Index>(most_neighbours, block.neighbours.size());
         }
@@ -101,8 +105,6 @@ struct Layout {
                 }
         }
     }
-
-    Index width_;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ inline void Worker<T, N>::forward_lifting(const Block& block) {
     lifting_weights(block, w, {inner.data(), 0, 1}, normaliser);
     if (dropout.on)
         for (Index n = 0; n < near; ++n)
-            for (Index h = 0; h < P; ++h) w(h, n) *= kept(h, block, n);
+            for (Index h = 0; h < P; ++h) w(h, n) = stays(h, block, n) ? w(h, n) : V{};
     mix<T>(w.transposed(), around(value, block), near, out, P, d);
     for (Index h = 0; h < P; ++h)
         for (Index c = 0; c < d; ++c) out.put(h, c, out(h, c) * normaliser[h]);
@@ -59,9 +59,9 @@ inline void Worker<T, N>::backward_lifting(const Block& block) {
         for (Index h = 0; h < P; ++h) {
             w(h, n) *= normaliser[h];
             if (dropout.on) {
-                const V k = kept(h, block, n);
-                left(h, n) = w(h, n) * k;
-                ds(h, n) *= k;
+                const auto stay = stays(h, block, n);
+                left(h, n) = stay ? w(h, n) : V{};
+                ds(h, n) = stay ? ds(h, n) : V{};
             }
             mean[h] += w(h, n) * ds(h, n);
         }

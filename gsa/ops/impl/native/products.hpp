@@ -34,6 +34,7 @@ struct Matrix {
     Lanes<T>* base;
     Index row, column;
     Lanes<T>& operator()(Index a, Index b) const { return base[a * row + b * column]; }
+    void operator()(Index a, Index b, Lanes<T> x) const { (*this)(a, b) = x; }
     Matrix transposed() const { return {base, column, row}; }
     Matrix from(Index a, Index b) const { return {base + a * row + b * column, row, column}; }
 };
@@ -53,9 +54,9 @@ template <class F>
     if (n - first >= 1) f(Size<1>{}, first);
 }
 
-// s(a, b) = Σ_c x(a, c)·y(b, c)
-template <class T, class X, class Y>
-[[gnu::always_inline]] inline void dot(const X& x, Index as, const Y& y, Index bs, Index channels, const Matrix<T>& s) {
+// to(a, b, Σ_c x(a, c)·y(b, c))
+template <class T, class X, class Y, class To>
+[[gnu::always_inline]] inline void dot(const X& x, Index as, const Y& y, Index bs, Index channels, const To& to) {
     pieces(as, [&](auto na, Index a0) __attribute__((always_inline)) {
         pieces(bs, [&](auto nb, Index b0) __attribute__((always_inline)) {
             constexpr int A = decltype(na)::value, B = decltype(nb)::value;
@@ -71,19 +72,21 @@ template <class T, class X, class Y>
                 }
             }
             UNROLLED for (int a = 0; a < A; ++a)
-                UNROLLED for (int b = 0; b < B; ++b) s(a0 + a, b0 + b) = total[a][b];
+                UNROLLED for (int b = 0; b < B; ++b) to(a0 + a, b0 + b, total[a][b]);
         });
     });
 }
 
-// y(b, c) += Σ_a w(a, b)·x(a, c)
-template <class T, class X>
-[[gnu::always_inline]] inline void mix(const Matrix<T>& w, const X& x, Index as, const Planes<T>& y, Index bs, Index channels) {
+enum Start { ADD, OVERWRITE };
+
+// y(b, c) += Σ_a w(a, b)·x(a, c), or = if what is there is overwritten.
+template <class T, Start start = ADD, class X, class Y>
+[[gnu::always_inline]] inline void mix(const Matrix<T>& w, const X& x, Index as, const Y& y, Index bs, Index channels) {
     pieces(as, [&](auto na, Index a0) __attribute__((always_inline)) {
         pieces(bs, [&](auto nb, Index b0) __attribute__((always_inline)) {
             constexpr int A = decltype(na)::value, B = decltype(nb)::value;
             const X xs = x.from(a0);
-            const Planes<T> ys = y.from(b0);
+            const Y ys = y.from(b0);
             Lanes<T> ws[A][B];
             UNROLLED for (int a = 0; a < A; ++a)
                 UNROLLED for (int b = 0; b < B; ++b) ws[a][b] = w(a0 + a, b0 + b);
@@ -91,7 +94,7 @@ template <class T, class X>
                 Lanes<T> left[A];
                 UNROLLED for (int a = 0; a < A; ++a) left[a] = xs(a, c);
                 UNROLLED for (int b = 0; b < B; ++b) {
-                    Lanes<T> total = ys(b, c);
+                    Lanes<T> total = start == OVERWRITE && a0 == 0 ? Lanes<T>{} : ys(b, c);
                     UNROLLED for (int a = 0; a < A; ++a) total += ws[a][b] * left[a];
                     ys.put(b, c, total);
                 }

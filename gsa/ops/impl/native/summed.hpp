@@ -61,7 +61,7 @@ inline void Worker<T, N>::forward_summed(const Block& block, Index first, Tile t
         for (Index h = 0; h < P; ++h)
             for (Index a = 0; a < tile; ++a) {
                 w(h, a) *= normaliser(h, a);
-                if (dropout.on) w(h, a) *= kept(h * Q + first + a, block, n);
+                if (dropout.on) w(h, a) = stays(h * Q + first + a, block, n) ? w(h, a) : V{};
             }
         mix_poses(block, n, tile);
         mix<T>(w.transposed(), mixture(n), tile, vectors(out_sum), P, d);
@@ -87,9 +87,9 @@ inline void Worker<T, N>::backward_summed(const Block& block, Index first, Tile 
             for (Index a = 0; a < tile; ++a) {
                 w(h, a) *= z[a] * normaliser(h, a);
                 if (dropout.on) {
-                    const V k = kept(h * Q + first + a, block, n);
-                    posed(dropped, n)(h, a) = w(h, a) * k;
-                    dw(h, a) *= k;
+                    const auto stay = stays(h * Q + first + a, block, n);
+                    posed(dropped, n)(h, a) = stay ? w(h, a) : V{};
+                    dw(h, a) = stay ? dw(h, a) : V{};
                 }
                 mean(h, a) += w(h, a) * dw(h, a);
             }

@@ -4,6 +4,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
+
+#if defined(__AVX512DQ__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64
@@ -69,7 +74,16 @@ inline T sum(Lanes<T> x) {
 }
 
 // 2^x for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
-// 2ⁿ·2^r with |r| ≤ ½; float: to r⁶, coefficients of the least relative error; double: Taylor's, to r¹³.
+// 2ⁿ·2^r, in AVX-512 with 0 ≤ r < 1, else with |r| ≤ ½; float: to r⁶, coefficients of the least relative error; double:
+// Taylor's, to r¹³.
+#if defined(__AVX512DQ__)
+[[gnu::always_inline]] inline Lanes<float> power_of_2(Lanes<float> x) {
+    const Lanes<float> r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF);  // x − ⌊x⌋; 0 for −∞
+    Lanes<float> p = all(2.161291636e-4f);
+    for (const float c : {1.246784608e-3f, 9.675451602e-3f, 5.548528060e-2f, 2.402293056e-1f, 6.931470444e-1f, 1.0f}) p = p * r + c;
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, all(-126.0f), _CMP_NLT_UQ), p, x);  // p·2^⌊x⌋
+}
+#else
 [[gnu::always_inline]] inline Lanes<float> power_of_2(Lanes<float> x) {
     using V = Lanes<float>;
     const V shifted = x + 12582912.0f;
@@ -81,6 +95,7 @@ inline T sum(Lanes<T> x) {
     const V result = p * (V)(((I)shifted << 23) + 0x3F800000);
     return x < -126.0f ? V{} : result;
 }
+#endif
 
 [[gnu::always_inline]] inline Lanes<double> power_of_2(Lanes<double> x) {
     using V = Lanes<double>;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "buffer.hpp"
 #include "call.hpp"
@@ -39,6 +40,27 @@ struct Around {
     Index channel;
     Lanes<T> operator()(Index n, Index c) const { return load(base + near[n].shift + c * channel); }
     Around from(Index n) const { return {base, near + n, channel}; }
+};
+
+// One vector for each (neighbour, channel): what is kept for the encoding of its relative position in one output pose.
+template <class T>
+struct AtNeighbours {
+    Lanes<T>* base;
+    const Neighbour* near;
+    Index channels;
+    Lanes<T> operator()(Index n, Index c) const { return base[near[n].offset * channels + c]; }
+    void put(Index n, Index c, Lanes<T> x) const { base[near[n].offset * channels + c] = x; }
+    AtNeighbours from(Index n) const { return {base, near + n, channels}; }
+};
+
+// The same number in all lanes: the encoding of a neighbour's relative position in one output pose.
+template <class T>
+struct Encodings {
+    const T* base;
+    const Neighbour* near;
+    Index channels;
+    Lanes<T> operator()(Index n, Index c) const { return all(base[near[n].offset * channels + c]); }
+    Encodings from(Index n) const { return {base, near + n, channels}; }
 };
 
 // Serves one slice after another with memory of its own. N: query, key and output poses where they are equal and the
@@ -96,12 +118,12 @@ class Worker {
             }
             give(out_sum, P, result, block);
         }
-        unpack(result, call.out, P, slice, T(1), call.crop);
+        unpack(result, call.out, P, slice, dropout.kept, call.crop);
     }
 
     void backward(Index slice, T* spatial_part, T* pose_part) {
         enter(slice);
-        pack(call.out, grad, P, slice, T(1), call.crop);
+        pack(call.out, grad, P, slice, dropout.kept, call.crop);
         key_gradient.clear();
         value_gradient.clear();
         spatial_lanes.clear();
@@ -139,27 +161,40 @@ class Worker {
         return static_cast<T*>(f.data) + b * f.strides[0] + e * f.strides[1];
     }
 
-    // `crop`: pixels at every border that the feature is without.
+    static void copy(const T* from, Index from_stride, T* to, Index to_stride, Index count, T factor) {
+        if (from_stride == 1 && to_stride == 1 && count >= L)
+            for (Index end = L; end < count + L; end += L) {  // the last vector may overlap the one before
+                const Index x = std::min(end, count) - L;
+                store(to + x, load(from + x) * factor);
+            }
+        else
+            for (Index x = 0; x < count; ++x) to[x * to_stride] = from[x * from_stride] * factor;
+    }
+
+    // f(pixels of a pose and channel of the feature, their stride, its place in the plane, their number), row by row,
+    // or all rows at once where they follow one another. `crop`: pixels at every border that the feature is without.
+    template <class F>
+    void each_row(const Feature& of, Index poses, Index slice, Index crop, F&& f) const {
+        T* base = at(of, slice / call.heads, slice % call.heads);
+        Index rows = call.height - 2 * crop, columns = call.width - 2 * crop;
+        if (columns == layout.stride && of.strides[3] == columns * of.strides[4]) columns *= std::exchange(rows, 1);
+        for (Index c = 0; c < d; ++c)  // in the order in which our layers' features lie in memory
+            for (Index p = 0; p < poses; ++p)
+                for (Index y = 0; y < rows; ++y)
+                    f(base + p * of.strides[2] + y * of.strides[3] + c * of.strides[5], of.strides[4],
+                      (p * d + c) * layout.plane + layout.place(y + crop, crop), columns);
+    }
+
     void pack(const Feature& from, const Buffer<T>& to, Index poses, Index slice, T factor, Index crop = 0) const {
-        const T* base = at(from, slice / call.heads, slice % call.heads);
-        for (Index p = 0; p < poses; ++p)
-            for (Index c = 0; c < d; ++c)
-                for (Index y = 0; y < call.height - 2 * crop; ++y) {
-                    const T* row = base + p * from.strides[2] + y * from.strides[3] + c * from.strides[5];
-                    T* target = to.data() + (p * d + c) * layout.plane + layout.place(y + crop, crop);
-                    for (Index x = 0; x < call.width - 2 * crop; ++x) target[x] = row[x * from.strides[4]] * factor;
-                }
+        each_row(from, poses, slice, crop, [&](const T* row, Index stride, Index place, Index count) {
+            copy(row, stride, to.data() + place, 1, count, factor);
+        });
     }
 
     void unpack(const Buffer<T>& from, const Feature& to, Index poses, Index slice, T factor, Index crop = 0) const {
-        T* base = at(to, slice / call.heads, slice % call.heads);
-        for (Index p = 0; p < poses; ++p)
-            for (Index c = 0; c < d; ++c)
-                for (Index y = 0; y < call.height - 2 * crop; ++y) {
-                    T* row = base + p * to.strides[2] + y * to.strides[3] + c * to.strides[5];
-                    const T* source = from.data() + (p * d + c) * layout.plane + layout.place(y + crop, crop);
-                    for (Index x = 0; x < call.width - 2 * crop; ++x) row[x * to.strides[4]] = source[x] * factor;
-                }
+        each_row(to, poses, slice, crop, [&](T* row, Index stride, Index place, Index count) {
+            copy(from.data() + place, 1, row, stride, count, factor);
+        });
     }
 
     Planes<T> planes(const Buffer<T>& of, Index place) const { return {of.data() + place, d * layout.plane, layout.plane}; }
@@ -183,7 +218,7 @@ class Worker {
             for (Index c = 0; c < d; ++c) target.put(p, c, from.data()[p * d + c]);
     }
 
-    V seen(const Block& block, const Neighbour& near) const { return load(layout.visible.data() + block.start + near.shift); }
+    V seen(const Block& block, const Neighbour& near) const { return load(layout.visible.data() + block.start + near.seen); }
 
     // 1/x in the lanes that are queries, 0 in the others.
     V reciprocal(V x, const Block& block) const {
@@ -191,14 +226,27 @@ class Worker {
         return here > V{} ? 1 / x : V{};
     }
 
-    // What dropout leaves of the weights of a block's neighbour n.
-    V kept(Index pair, const Block& block, std::size_t n) const {
+    // −1 in the lanes where dropout leaves the weights of a block's neighbour n.
+    [[gnu::always_inline]] typename Of<T>::Whole stays(Index pair, const Block& block, std::size_t n) const {
         if (layout.elements.empty())
-            return dropout(dropout.element(pair, layout.pixel.data() + block.start, block.neighbours[n].offset));
-        return dropout(dropout.load_hash(layout.elements.data() + block.elements + (n * layout.pairs + pair) * L));
+            return dropout.stays(dropout.element(pair, layout.pixel.data() + block.start, block.neighbours[n].offset));
+        return dropout.stays(dropout.load_hash(layout.elements.data() + block.elements + (n * layout.pairs + pair) * L));
+    }
+
+    // One pose of vectors, times a factor.
+    void scale_by(V factor, const Planes<T>& x) const {
+        for (Index c = 0; c < d; ++c) x.put(0, c, x(0, c) * factor);
     }
 
     Numbers<T> encoding(const Neighbour& near) const { return {spatial.base + near.offset * d, spatial.pose, 1}; }
+
+    Encodings<T> encodings(const Block& block, Index output) const {
+        return {spatial.base + output * spatial.pose, block.neighbours.data(), d};
+    }
+
+    AtNeighbours<T> encoding_gradients(const Block& block, Index output) const {
+        return {spatial_lanes.data() + output * UV * d, block.neighbours.data(), d};
+    }
 
     // q(a)·pose(a, m) for the poses of a tile: constant over a block's keys.
     void pose_scores(Index first, Tile tile, const Matrix<T>& to) const {
@@ -211,6 +259,7 @@ class Worker {
     // What is kept of neighbour n for a tile: (query, key pose), (output, query pose), Σ_m w(a, m) v(m), Σ_m w(a, m).
     Matrix<T> keyed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * M, M, 1}; }
     Matrix<T> posed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * P, TILE, 1}; }
+    Matrix<T> placed() const { return {outer.data(), TILE, 1}; }  // (neighbour, query)
     Planes<T> mixture(Index n) const { return {reinterpret_cast<T*>(mixed.data() + n * TILE * (d + 1)), d * L, L}; }
     V* normalisers(Index n) const { return mixed.data() + n * TILE * (d + 1) + TILE * d; }
 
@@ -224,8 +273,7 @@ class Worker {
     }
 
     // The regular form: regular.hpp.
-    void regular_weights(const Block& block, Index first, Tile tile, V* normaliser);
-    void spatial_scores(const Planes<T>& q, const Neighbour& near, Index first, Tile tile, V* to) const;
+    void regular_scores(const Block& block, Index first, Tile tile, V* top);
     void forward_regular(const Block& block, Index first, Tile tile);
     void backward_regular(const Block& block, Index first, Tile tile);
 
