@@ -32,24 +32,21 @@ constexpr std::size_t MOST_ELEMENTS = 1 << 20;  // 4 MiB
 template <class T>
 struct Layout {
     static constexpr int L = Of<T>::count;
-    Index stride, before, plane;
+    Index before, plane;  // places before the first pixel, and in all
     std::vector<Block> blocks;
-    std::vector<T> visible;                    // 0, and −∞ outside the picture, of the key in column v of every place's row
+    std::vector<T> visible;                    // plane for each v: 0 where x + v − ⌊V/2⌋ is in the picture, else −∞
     std::vector<T> query_here;                 // plane of 1 where a query is that asks, else 0
     std::vector<std::uint32_t> pixel;          // plane of y·W + x
     Index most_neighbours = 0;
     Index pairs;                               // of poses, whose weights are dropped on their own
     std::vector<std::uint32_t> elements;       // Dropout::element of each block's [neighbour, pair, lane]; none if too many
 
-    Index place(Index y, Index x) const { return before + y * stride + x; }
+    Index place(Index y, Index x) const { return before + y * width_ + x; }
 
-    explicit Layout(const Call& call) {
+    explicit Layout(const Call& call) : width_(call.width) {
         const Index half_u = call.rows / 2, half_v = call.columns / 2;
-        // Rows follow one another, so that no lane is lost between them; where windows are wider than the picture, a
-        // border keeps them apart: a block that lies in one row has fewer neighbours.
-        stride = call.width + (call.columns > call.width ? half_v : 0);
-        before = half_u * stride + half_v;
-        const Index lines = (2 * before + call.height * stride + L + L - 1) / L;
+        before = half_u * call.width + half_v;
+        const Index lines = (2 * before + call.height * call.width + L + L - 1) / L;
         plane = (lines | 1) * L;  // planes that begin at an odd number of lines share all sets of a cache
         visible.assign(call.columns * plane, -std::numeric_limits<T>::infinity());
         query_here.assign(plane, T(0));
@@ -57,8 +54,8 @@ struct Layout {
         for (Index y = 0; y < call.height; ++y)
             for (Index x = 0; x < call.width; ++x) {
                 pixel[place(y, x)] = static_cast<std::uint32_t>(y * call.width + x);
-                const Index first = std::max<Index>(0, half_v - x), end = std::min(call.columns, call.width + half_v - x);
-                for (Index v = first; v < end; ++v) visible[v * plane + place(y, x)] = T(0);
+                for (Index v = 0; v < call.columns; ++v)
+                    if (x + v >= half_v && x + v < call.width + half_v) visible[v * plane + place(y, x)] = T(0);
             }
         Index next = 0;
         for (Index y = call.crop; y < call.height - call.crop; ++y)
@@ -73,7 +70,7 @@ struct Layout {
             for (Index u = 0; u < call.rows; ++u)
                 for (Index v = 0; v < call.columns; ++v) {
                     if (!call.window[u * call.columns + v]) continue;
-                    const Index row = (u - half_u) * stride, seen = v * plane + row;
+                    const Index row = (u - half_u) * call.width, seen = v * plane + row;
                     bool any = false;
                     for (int lane = 0; lane < L; ++lane)
                         any |= query_here[block.start + lane] != 0 && visible[block.start + lane + seen] == 0;
@@ -105,6 +102,8 @@ struct Layout {
                 }
         }
     }
+
+    Index width_;
 };
 
 }  // namespace

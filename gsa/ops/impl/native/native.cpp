@@ -1,10 +1,11 @@
 // The CPU kernels of group self-attention.
 //
 // A slice is one head of one sample. Its queries, keys and values are laid out as planes, one for each pose and
-// channel, with a border that is never visible; all arithmetic is on vectors of neighbouring pixels of a plane. A block
-// is one such vector of queries. For every relative position the keys of a block are the same planes, shifted, so
-// that scores and sums are small products of matrices over poses and channels, four by four poses at a time.
-// Nothing larger than one block's scores is kept, and backward computes them again.
+// channel, whose rows follow one another; all arithmetic is on vectors of neighbouring pixels of a plane. A block is one
+// such vector of queries, which may begin in one row and end in the next. For every relative position the keys of a
+// block are the same planes, shifted, so that scores and sums are small products of matrices over poses and channels,
+// four by four poses at a time; where a shift leaves the picture or its row, the key is not visible. Nothing larger than
+// one block's scores is kept, and backward computes them again.
 //
 // Slices are independent: each has one owner, writes its own part of the gradients of the encodings, and these parts
 // are added in order, so that no result depends on the number of threads.

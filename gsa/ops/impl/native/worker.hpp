@@ -177,7 +177,7 @@ class Worker {
     void each_row(const Feature& of, Index poses, Index slice, Index crop, F&& f) const {
         T* base = at(of, slice / call.heads, slice % call.heads);
         Index rows = call.height - 2 * crop, columns = call.width - 2 * crop;
-        if (columns == layout.stride && of.strides[3] == columns * of.strides[4]) columns *= std::exchange(rows, 1);
+        if (columns == call.width && of.strides[3] == columns * of.strides[4]) columns *= std::exchange(rows, 1);
         for (Index c = 0; c < d; ++c)  // in the order in which our layers' features lie in memory
             for (Index p = 0; p < poses; ++p)
                 for (Index y = 0; y < rows; ++y)
