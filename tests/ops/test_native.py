@@ -46,6 +46,24 @@ def test_every_vector_width_equals_the_reference(monkeypatch, width):
 
 
 @built
+@pytest.mark.parametrize("width, window", [(3, 3), (5, 3), (16, 5), (20, 5), (4, 9)])  # of lanes, 16: fewer and more
+@pytest.mark.parametrize("form, poses", [("regular", 4), ("summed", 4), ("summed", 1)])
+def test_the_end_of_a_row_is_not_seen_from_the_next_one(form, poses, width, window):
+    """Although they are neighbours in memory; nor is the other way round, in the gradient."""
+    height, corner = 3, (0, width - 1)
+    five = [torch.randn(1, 1, poses, height, width, 3) for _ in range(3)]
+    five += [torch.randn(poses, window, window, 3), torch.randn(poses, poses, 3)]
+    five[2].zero_()[..., *corner, :] = 1
+    five[2].requires_grad_()
+    out = ops.attend(*five, torch.ones(window, window, dtype=torch.bool), form=form, backend="native")
+    rows, columns = torch.arange(height)[:, None], torch.arange(width)
+    near = (rows <= window // 2) & (columns >= width - 1 - window // 2)
+    assert torch.equal(out[0, 0].ne(0).any(-1).any(0), near)
+    (gradient,) = torch.autograd.grad(out[..., *corner, :].sum(), five[2])
+    assert torch.equal(gradient[0, 0].ne(0).any(-1).any(0), near)
+
+
+@built
 @pytest.mark.parametrize("poses", [4, 6, 8, 12, 16])
 @pytest.mark.parametrize("form", ["regular", "summed"])
 def test_numbers_of_poses_that_are_compiled_equal_the_reference(form, poses):
