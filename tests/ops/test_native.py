@@ -46,7 +46,7 @@ def test_every_vector_width_equals_the_reference(monkeypatch, width):
 
 
 @built
-@pytest.mark.parametrize("width, window", [(3, 3), (5, 3), (16, 5), (20, 5), (4, 9)])  # of lanes, 16: fewer and more
+@pytest.mark.parametrize("width, window", [(3, 3), (16, 5), (20, 5), (4, 9)])  # a vector has 16 pixels at most
 @pytest.mark.parametrize("form, poses", [("regular", 4), ("summed", 4), ("summed", 1)])
 def test_the_end_of_a_row_is_not_seen_from_the_next_one(form, poses, width, window):
     """Although they are neighbours in memory; nor is the other way round, in the gradient."""

@@ -11,12 +11,13 @@
 
 namespace {
 
-// MurmurHash3's fmix32 (Appleby), of which the first and the last step are linear.
+// The first and the last step of fmix32, linear over bits: folded(a ^ b) = folded(a) ^ folded(b).
 template <class H>
 inline H folded(H x) {
     return x ^ (x >> 16);
 }
 
+// MurmurHash3's finaliser (Appleby).
 template <class H>
 inline H fmix32_of_folded(H x) {
     x *= 0x85EBCA6Bu;
@@ -31,7 +32,7 @@ inline H fmix32(H x) {
 }
 
 // The mask of gsa/ops/_dropout.py: 0 where the low 31 bits of fmix32(element ^ slice) are below p·2³¹, else 1/(1 − p),
-// the factor `kept`, which is left to be multiplied with what is summed over the weights.
+// the factor `kept`, which Worker applies to the result and to its gradient.
 template <class T>
 struct Dropout {
     std::uint32_t seed, pixels, offsets, limit, slice = 0;

@@ -16,12 +16,13 @@ namespace {
 struct Neighbour {
     Index offset;  // u·V + v
     Index shift;   // from a query to this key, in its plane
-    Index seen;    // from a query to what Layout::visible says of this key
+    Index row;     // from a query to the pixel of its column in this key's row
+    Index column;  // where Layout::in_row begins for v
 };
 
 // As many neighbouring queries as a vector has lanes; the last lanes may be no queries.
 struct Block {
-    Index start;                         // place of the first in its plane
+    Index start, x;                      // place of the first in its plane, and its column of pixels
     std::vector<Neighbour> neighbours;   // the relative positions at which any of them sees a key
     Index elements = 0;                  // where its part of Layout::elements begins
 };
@@ -34,7 +35,8 @@ struct Layout {
     static constexpr int L = Of<T>::count;
     Index before, plane;  // places before the first pixel, and in all
     std::vector<Block> blocks;
-    std::vector<T> visible;                    // plane for each v: 0 where x + v − ⌊V/2⌋ is in the picture, else −∞
+    std::vector<T> in_picture;                 // plane of 0, and −∞ above and below the picture
+    std::vector<T> in_row;                     // [V, W + L]: 0 where column v of the window of pixel x mod W is in its row, or −∞
     std::vector<T> query_here;                 // plane of 1 where a query is that asks, else 0
     std::vector<std::uint32_t> pixel;          // plane of y·W + x
     Index most_neighbours = 0;
@@ -46,35 +48,39 @@ struct Layout {
     explicit Layout(const Call& call) : width_(call.width) {
         const Index half_u = call.rows / 2, half_v = call.columns / 2;
         before = half_u * call.width + half_v;
-        const Index lines = (2 * before + call.height * call.width + L + L - 1) / L;
-        plane = (lines | 1) * L;  // planes that begin at an odd number of lines share all sets of a cache
-        visible.assign(call.columns * plane, -std::numeric_limits<T>::infinity());
+        const Index vectors = (2 * before + call.height * call.width + L + L - 1) / L;
+        plane = (vectors | 1) * L;  // an odd number, so that the planes of one pixel are not all in the same sets of a cache
+        in_picture.assign(plane, unseen);
+        in_row.assign(call.columns * (call.width + L), unseen);
         query_here.assign(plane, T(0));
         pixel.assign(plane, 0);
         for (Index y = 0; y < call.height; ++y)
             for (Index x = 0; x < call.width; ++x) {
+                in_picture[place(y, x)] = T(0);
                 pixel[place(y, x)] = static_cast<std::uint32_t>(y * call.width + x);
-                for (Index v = 0; v < call.columns; ++v)
-                    if (x + v >= half_v && x + v < call.width + half_v) visible[v * plane + place(y, x)] = T(0);
+            }
+        for (Index v = 0; v < call.columns; ++v)
+            for (Index i = 0; i < call.width + L; ++i) {
+                const Index x = i % call.width + v - half_v;
+                if (x >= 0 && x < call.width) in_row[v * (call.width + L) + i] = T(0);
             }
         Index next = 0;
         for (Index y = call.crop; y < call.height - call.crop; ++y)
             for (Index x = call.crop; x < call.width - call.crop; ++x) {
                 query_here[place(y, x)] = T(1);
                 if (place(y, x) >= next) {
-                    blocks.push_back({place(y, x), {}});
+                    blocks.push_back({place(y, x), x, {}});
                     next = place(y, x) + L;
                 }
             }
         for (Block& block : blocks) {
-            for (Index u = 0; u < call.rows; ++u)
+            const Index y = (block.start - before) / call.width, last = (block.start - before + L - 1) / call.width;
+            for (Index u = std::max<Index>(0, half_u - last); u < std::min(call.rows, call.height + half_u - y); ++u)
                 for (Index v = 0; v < call.columns; ++v) {
                     if (!call.window[u * call.columns + v]) continue;
-                    const Index row = (u - half_u) * call.width, seen = v * plane + row;
-                    bool any = false;
-                    for (int lane = 0; lane < L; ++lane)
-                        any |= query_here[block.start + lane] != 0 && visible[block.start + lane + seen] == 0;
-                    if (any) block.neighbours.push_back({u * call.columns + v, row + v - half_v, seen});
+                    const Index row = (u - half_u) * call.width;
+                    const Neighbour one{u * call.columns + v, row + v - half_v, row, v * (call.width + L)};
+                    if (anyone_sees(block, one)) block.neighbours.push_back(one);
                 }
             most_neighbours = std::max<Index>(most_neighbours, block.neighbours.size());
         }
@@ -82,7 +88,21 @@ struct Layout {
         hash_elements(call);
     }
 
+    // 0 in the lanes whose key of this neighbour is in the picture, else −∞.
+    Lanes<T> seen(const Block& block, const Neighbour& near) const {
+        return load(in_picture.data() + block.start + near.row) + load(in_row.data() + near.column + block.x);
+    }
+
    private:
+    static constexpr T unseen = -std::numeric_limits<T>::infinity();
+
+    bool anyone_sees(const Block& block, const Neighbour& near) const {
+        const Lanes<T> mask = seen(block, near);
+        for (int lane = 0; lane < L; ++lane)
+            if (query_here[block.start + lane] != 0 && mask[lane] == 0) return true;
+        return false;
+    }
+
     // All places of weights, hashed once for all slices; nothing for one slice, or where the places are too many.
     void hash_elements(const Call& call) {
         std::size_t count = 0;

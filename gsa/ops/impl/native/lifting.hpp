@@ -22,7 +22,7 @@ inline void Worker<T, N>::lifting_weights(const Block& block, const Matrix<T>& w
     dot<T>(q, 1, around(key, block), near, d, of_key);
     for (Index n = 0; n < near; ++n) {
         dot<T>(encoding(block.neighbours[n]), P, q, 1, d, w.from(0, n));
-        const V score = of_key(0, n) + seen(block, block.neighbours[n]);
+        const V score = of_key(0, n) + layout.seen(block, block.neighbours[n]);
         for (Index h = 0; h < P; ++h) top[h] = larger(top[h], w(h, n) += score);
     }
     for (Index n = 0; n < near; ++n)
@@ -41,8 +41,7 @@ inline void Worker<T, N>::forward_lifting(const Block& block) {
         for (Index n = 0; n < near; ++n)
             for (Index h = 0; h < P; ++h) w(h, n) = stays(h, block, n) ? w(h, n) : V{};
     mix<T>(w.transposed(), around(value, block), near, out, P, d);
-    for (Index h = 0; h < P; ++h)
-        for (Index c = 0; c < d; ++c) out.put(h, c, out(h, c) * normaliser[h]);
+    for (Index h = 0; h < P; ++h) scale_by(normaliser[h], out.from(h));
 }
 
 template <class T, Index N>

@@ -5,7 +5,8 @@
 // such vector of queries, which may begin in one row and end in the next. For every relative position the keys of a
 // block are the same planes, shifted, so that scores and sums are small products of matrices over poses and channels,
 // four by four poses at a time; where a shift leaves the picture or its row, the key is not visible. Nothing larger than
-// one block's scores is kept, and backward computes them again.
+// one block's scores is kept, and backward computes them again. What is not a number at the end of a row is met, times 0,
+// at the beginning of the next.
 //
 // Slices are independent: each has one owner, writes its own part of the gradients of the encodings, and these parts
 // are added in order, so that no result depends on the number of threads.

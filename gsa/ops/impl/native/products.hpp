@@ -34,7 +34,6 @@ struct Matrix {
     Lanes<T>* base;
     Index row, column;
     Lanes<T>& operator()(Index a, Index b) const { return base[a * row + b * column]; }
-    void operator()(Index a, Index b, Lanes<T> x) const { (*this)(a, b) = x; }
     Matrix transposed() const { return {base, column, row}; }
     Matrix from(Index a, Index b) const { return {base + a * row + b * column, row, column}; }
 };
@@ -54,9 +53,9 @@ template <class F>
     if (n - first >= 1) f(Size<1>{}, first);
 }
 
-// to(a, b, Σ_c x(a, c)·y(b, c))
-template <class T, class X, class Y, class To>
-[[gnu::always_inline]] inline void dot(const X& x, Index as, const Y& y, Index bs, Index channels, const To& to) {
+// s(a, b) = Σ_c x(a, c)·y(b, c)
+template <class T, class X, class Y>
+[[gnu::always_inline]] inline void dot(const X& x, Index as, const Y& y, Index bs, Index channels, const Matrix<T>& s) {
     pieces(as, [&](auto na, Index a0) __attribute__((always_inline)) {
         pieces(bs, [&](auto nb, Index b0) __attribute__((always_inline)) {
             constexpr int A = decltype(na)::value, B = decltype(nb)::value;
@@ -72,7 +71,7 @@ template <class T, class X, class Y, class To>
                 }
             }
             UNROLLED for (int a = 0; a < A; ++a)
-                UNROLLED for (int b = 0; b < B; ++b) to(a0 + a, b0 + b, total[a][b]);
+                UNROLLED for (int b = 0; b < B; ++b) s(a0 + a, b0 + b) = total[a][b];
         });
     });
 }

@@ -6,14 +6,14 @@
 
 namespace {
 
-// Scores of every neighbour to `inner`; returns the largest of each query pose of the tile.
+// Scores of every neighbour to `inner`; `top`: the largest of each query pose of the tile.
 template <class T, Index N>
 inline void Worker<T, N>::regular_scores(const Block& block, Index first, Tile tile, V* top) {
     const Index near = block.neighbours.size();
     const Planes<T> q = vectors(query_block);
     const Matrix<T> by_pose{rest.data(), M, 1}, by_place = placed();
     pose_scores(first, tile, by_pose);
-    V largest[TILE];
+    V largest[TILE];  // in registers
     for (Index a = 0; a < tile; ++a) {
         dot<T>(encodings(block, first + a), near, q.from(a), 1, d, by_place.from(0, a));
         largest[a] = all(lowest);
@@ -21,7 +21,7 @@ inline void Worker<T, N>::regular_scores(const Block& block, Index first, Tile t
     for (Index n = 0; n < near; ++n) {
         const Neighbour& one = block.neighbours[n];
         const Matrix<T> s = keyed(inner, n);
-        const V mask = seen(block, one);
+        const V mask = layout.seen(block, one);
         dot<T>(q, tile, planes(key, block.start + one.shift), M, d, s);
         for (Index a = 0; a < tile; ++a) {
             const V place = by_place(n, a) + mask;
@@ -60,7 +60,7 @@ inline void Worker<T, N>::backward_regular(const Block& block, Index first, Tile
     V top[TILE], total[TILE] = {}, mean[TILE] = {}, normaliser[TILE];
     regular_scores(block, first, tile, top);
     for (Index n = 0; n < near; ++n) {
-        const Matrix<T> w = keyed(inner, n), dw = keyed(inner_gradient, n), left = keyed(dropped, n);
+        const Matrix<T> w = keyed(inner, n), dw = keyed(inner_gradient, n), left = dropout.on ? keyed(dropped, n) : w;
         dot<T>(g, tile, planes(value, block.start + block.neighbours[n].shift), M, d, dw);
         for (Index a = 0; a < tile; ++a)
             for (Index m = 0; m < M; ++m) total[a] += w(a, m) = power_of_2(w(a, m) - top[a]);

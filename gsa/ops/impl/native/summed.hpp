@@ -9,7 +9,7 @@
 namespace {
 
 // `inner`: 2^(a − max_m a), with its sum over m as the neighbour's normaliser; `outer`: 2^(LSE + p − max) without
-// that sum; `total`: the normalisers of their products over all neighbours.
+// that sum; `total`: 1/the sum of their products over all neighbours, 0 in lanes that are no queries.
 template <class T, Index N>
 inline void Worker<T, N>::summed_weights(const Block& block, Index first, Tile tile, const Matrix<T>& total) {
     const Index near = block.neighbours.size();
@@ -22,7 +22,7 @@ inline void Worker<T, N>::summed_weights(const Block& block, Index first, Tile t
         const Matrix<T> s = keyed(inner, n), o = posed(outer, n);
         dot<T>(q, tile, planes(key, block.start + one.shift), M, d, s);
         dot<T>(encoding(one), P, q, tile, d, o);
-        const V mask = seen(block, one);
+        const V mask = layout.seen(block, one);
         V* z = normalisers(n);
         for (Index a = 0; a < tile; ++a) {
             V most = s(a, 0) + by_pose(a, 0);
@@ -87,7 +87,7 @@ inline void Worker<T, N>::backward_summed(const Block& block, Index first, Tile 
     summed_weights(block, first, tile, normaliser);
     for (Index i = 0; i < P * TILE; ++i) mean.base[i] = V{};
     for (Index n = 0; n < near; ++n) {
-        const Matrix<T> w = posed(outer, n), dw = posed(outer_gradient, n), left = posed(dropped, n);
+        const Matrix<T> w = posed(outer, n), dw = posed(outer_gradient, n), left = dropout.on ? posed(dropped, n) : w;
         mix_poses(block, n, tile);
         dot<T>(g, P, mixture(n), tile, d, dw);
         for (Index h = 0; h < P; ++h)

@@ -74,8 +74,8 @@ inline T sum(Lanes<T> x) {
 }
 
 // 2^x for x ≤ 0, zero where it would be smaller than any normal number; NaN stays NaN.
-// 2ⁿ·2^r, in AVX-512 with 0 ≤ r < 1, else with |r| ≤ ½; float: to r⁶, coefficients of the least relative error; double:
-// Taylor's, to r¹³.
+// 2ⁿ·2^r, in AVX-512 with 0 ≤ r < 1, else with |r| ≤ ½; float: to r⁶, coefficients of the least relative error there;
+// double: Taylor's, |r| ≤ ½, to r¹³.
 #if defined(__AVX512DQ__)
 [[gnu::always_inline]] inline Lanes<float> power_of_2(Lanes<float> x) {
     const Lanes<float> r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF);  // x − ⌊x⌋; 0 for −∞

@@ -101,8 +101,8 @@ class Worker {
           inner(l.most_neighbours * TILE * M), outer(l.most_neighbours * TILE * per_tile_outer()),
           inner_gradient(backward && Q * M > 1 ? l.most_neighbours * TILE * M : 0),
           outer_gradient(backward ? l.most_neighbours * TILE * per_tile_outer() : 0),
-          mixed(Q * M > 1 && !c.regular ? l.most_neighbours * TILE * (d + 1) : 0), rest((2 * P + M + TILE + d) * TILE),
-          dropped(dropout.on ? l.most_neighbours * TILE * (c.regular ? M : P) : 0),
+          mixed(Q * M > 1 && !c.regular ? l.most_neighbours * TILE * (d + 1) : 0), rest((2 * P + M + d) * TILE),
+          dropped(backward && dropout.on ? l.most_neighbours * TILE * (c.regular ? M : P) : 0),
           spatial_lanes(backward ? P * UV * d : 0), pose_lanes(backward ? Q * M * d : 0) {}
 
     void forward(Index slice) {
@@ -211,14 +211,12 @@ class Worker {
             for (Index c = 0; c < d; ++c) to.data()[p * d + c] = source(p, c);
     }
 
-    // Vectors of a block to planes. What lies behind the last query is overwritten by the next block, or never read.
+    // Vectors of a block to planes. Lanes that are no queries are 0 in backward, and not read in forward.
     void give(const Buffer<V>& from, Index poses, const Buffer<T>& to, const Block& block, Index first = 0) const {
         const Planes<T> target = planes(to, block.start).from(first);
         for (Index p = 0; p < poses; ++p)
             for (Index c = 0; c < d; ++c) target.put(p, c, from.data()[p * d + c]);
     }
-
-    V seen(const Block& block, const Neighbour& near) const { return load(layout.visible.data() + block.start + near.seen); }
 
     // 1/x in the lanes that are queries, 0 in the others.
     V reciprocal(V x, const Block& block) const {
@@ -256,7 +254,8 @@ class Worker {
 
     static constexpr T lowest = std::numeric_limits<T>::lowest();
 
-    // What is kept of neighbour n for a tile: (query, key pose), (output, query pose), Σ_m w(a, m) v(m), Σ_m w(a, m).
+    // What is kept of neighbour n for a tile: (query, key pose), (output, query pose), and of unnormalised w
+    // Σ_m w(a, m) v(m), Σ_m w(a, m).
     Matrix<T> keyed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * M, M, 1}; }
     Matrix<T> posed(const Buffer<V>& of, Index n) const { return {of.data() + n * TILE * P, TILE, 1}; }
     Matrix<T> placed() const { return {outer.data(), TILE, 1}; }  // (neighbour, query)
