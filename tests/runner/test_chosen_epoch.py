@@ -9,15 +9,16 @@ from gsa.runner import ConfigError, train
 from gsa.training._balanced import BalancedAccuracy
 
 
-@pytest.mark.parametrize("chosen, epoch", [("val/accuracy", 4), ("val/balanced_accuracy", 0)])
-def test_an_epoch_is_chosen_by_what_is_asked_for(small, tmp_path, monkeypatch, chosen, epoch):
+@pytest.mark.parametrize("chosen", ["val/accuracy", "val/balanced_accuracy"])
+def test_an_epoch_is_chosen_by_what_is_asked_for(small, tmp_path, monkeypatch, chosen):
     """Planted: balanced accuracies that fall, so that the two choices differ."""
     falling = itertools.count(1)
     monkeypatch.setattr(BalancedAccuracy, "compute", lambda metric: torch.tensor(1 / next(falling)))
     options = "trainer.max_epochs=6", "seed=5", f"callbacks.best.monitor={chosen}", f"objective={chosen}"
     metrics, objects = train(small(*options))
     rows, report = objects["history"], objects["report"]
-    assert report["best_epoch"] == epoch and report["chosen_by"] == chosen.replace("/", "_")
+    epoch = report["best_epoch"]
+    assert (epoch == 0) == ("balanced" in chosen) and report["chosen_by"] == chosen.replace("/", "_")
     assert metrics[chosen] == report[chosen.replace("/", "_")] == max(row[chosen] for row in rows)
     assert all(metrics[name] == rows[epoch][name] for name in metrics if name.startswith("val/"))
     assert ("by balanced accuracy (" in (tmp_path / "run" / "report.txt").read_text()) == ("balanced" in chosen)
