@@ -75,8 +75,8 @@ class FiniteSteps(Callback):
             torch._foreach_copy_(self._before, self._running)
 
     def on_before_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule, loss: Tensor) -> None:
-        finite = loss.detach().isfinite()  # the gradients of an infinite loss may be: they are not to be believed
-        loss.register_hook(lambda grad: grad.where(finite, math.nan))  # which all processes of a run then share
+        # The gradients of an infinite loss may be finite, and are not to be believed. All processes then share the NaN.
+        loss.register_hook((loss.detach() * 0 + 1).mul)
 
     def on_before_optimizer_step(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, optimizer: Optimizer
@@ -86,15 +86,20 @@ class FiniteSteps(Callback):
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         if not gradients:
             return
-        bad = torch.stack(torch._foreach_norm(gradients)).sum().isfinite().logical_not()
-        if alone := leaves_steps_out(optimizer):
+        norm = torch.stack(torch._foreach_norm(gradients)).sum()
+        alone = leaves_steps_out(optimizer) and norm.device.type not in _FREE
+        if not alone and math.isfinite(norm):
+            self._in_a_row.zero_()
+            return
+        bad = norm.isfinite().logical_not()
+        if alone:
             optimizer.found_inf = bad.float()  # type: ignore[attr-defined]
         for statistic, before in zip(self._running, self._before, strict=True):
             statistic.copy_(before.where(bad, statistic))
         self._in_a_row.add_(1).mul_(bad)  # in place, as all that a recorded step counts
         torch.maximum(self._most, self._in_a_row, out=self._most)
         self._left_out.add_(bad)
-        if not alone and bad:
+        if not alone:
             self._unseen, self._steps = [trainer.global_step], trainer.global_step + 1
             self._look(trainer, module)
             for parameter in self._parameters:
@@ -106,7 +111,7 @@ class FiniteSteps(Callback):
         if trainer.global_step > self._steps:
             self._unseen.append(self._steps)
             self._steps = trainer.global_step
-            if self._left_out.device.type in _FREE or len(self._unseen) == _TOGETHER:
+            if len(self._unseen) == _TOGETHER:
                 self._look(trainer, module)
 
     def on_train_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
