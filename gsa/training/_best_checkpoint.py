@@ -4,8 +4,9 @@ import math
 from typing import Any
 
 import lightning
-from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
+
+from gsa.training._checkpoint_key import KeyedCheckpoint
 
 __all__ = ["BestCheckpoint"]
 
@@ -13,7 +14,7 @@ _LOSS = "val/loss"
 _ROUNDING = 1e-6  # relative: as many right, in other batches
 
 
-class BestCheckpoint(ModelCheckpoint):
+class BestCheckpoint(KeyedCheckpoint):
     """Keeps the epoch whose monitored value is best; of equal ones that with the smaller val/loss, then the later one.
 
     Accuracies of small validation parts are often equal, and Lightning keeps the first of them, which is hardly
@@ -24,11 +25,6 @@ class BestCheckpoint(ModelCheckpoint):
     """
 
     best_loss: float | None = None
-
-    @property
-    def state_key(self) -> str:
-        key = super().state_key
-        return key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)  # as earlier checkpoints have it
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {"best_loss": self.best_loss}

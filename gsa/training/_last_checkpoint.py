@@ -3,24 +3,19 @@
 from typing import Any
 
 import lightning
-from lightning.pytorch.callbacks import ModelCheckpoint
 
+from gsa.training._checkpoint_key import KeyedCheckpoint
 from gsa.training.adapter import batches_done, resume_accumulation, save_now
 
 __all__ = ["LastCheckpoint"]
 
 
-class LastCheckpoint(ModelCheckpoint):
+class LastCheckpoint(KeyedCheckpoint):
     """Saves at the end of every epoch, once it is validated; within epochs, too, if it is told to.
 
     Told by `every_n_train_steps` or `train_time_interval`, Lightning's own would save in place of that: after the last
     batch of an epoch, too, whose validation a resumed run would leave out, and between the batches of a step.
     """
-
-    @property
-    def state_key(self) -> str:
-        key = super().state_key
-        return key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)  # as earlier checkpoints have it
 
     def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         super().on_train_start(trainer, module)
