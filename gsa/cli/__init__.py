@@ -165,11 +165,11 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "--group",
         help="the group it must respect, such as R8M (default: that of a network of ours; others are only measured)",
     )
-    check.add_argument(
-        "--vectors", choices=("inputs", "outputs", "both"),
-        help="channels that are vectors in pairs, (x, y), and turn along: of the pictures, of what is returned",
-    )  # fmt: skip
-    check.add_argument("--fold", type=int, default=1, help="of the directions of vectors: 1 of arrows, 2 of axes")
+    for end, what in (("--takes", "of pictures"), ("--returns", "of what is returned")):
+        check.add_argument(
+            end, metavar="FIELD",
+            help=f"what the channels {what} are, such as vector, axis, or scalar,vector (default: scalar)",
+        )  # fmt: skip
     check.add_argument(
         "--shift", action="append", metavar="DOWN,RIGHT",
         help="a cyclic shift in pixels that it must respect instead, such as 16,0; may be repeated (padding breaks it "

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from gsa.cli._subject import of_tokens, subject
 from gsa.files import one_line, refuse_unwritable
+from gsa.groups import Field
 from gsa.symmetry import Action, FeaturePermutations, GroupAction, LayerReport, Shifts, TokenPermutations
 
 __all__ = ["run"]
@@ -40,10 +41,9 @@ def run(options: Namespace) -> int:
         raise ValueError(f"--picture must end in .png, .svg or .pdf, but got {options.picture}")
     if options.picture:
         refuse_unwritable("--picture", options.picture)
-    if options.vectors and (options.shift or options.permute):
-        raise ValueError(f"--vectors is for --group, but got --vectors {options.vectors} with another symmetry")
-    if options.fold != 1 and not options.vectors:
-        raise ValueError(f"--fold is for --vectors, but got --fold {options.fold} without it")
+    for name in ("takes", "returns"):
+        if (field := getattr(options, name)) and (options.shift or options.permute):
+            raise ValueError(f"--{name} is for --group, but got --{name} {field} with another symmetry")
     if options.margin and not options.shift:
         raise ValueError(f"--margin is for --shift, but got --margin {options.margin} without it")
     network, inputs, claimed = _permuted(what, options) if options.permute else _turned(what, options)
@@ -84,9 +84,9 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
     network, images, own = subject(what, options.input)
     if options.shift:
         return network, images, Shifts(*map(_pixels, options.shift), margin=options.margin)
-    inputs, outputs = ("vectors" if options.vectors in (end, "both") else "scalars" for end in ("inputs", "outputs"))
+    fields = [_field(said) for said in (options.takes, options.returns)]
     if options.group:
-        claimed = GroupAction(options.group, inputs, outputs, options.fold)
+        claimed = GroupAction(options.group, *fields)
         if tuple(claimed.exact) == (0,):
             raise ValueError(
                 f"of {options.group} no element but the identity maps the pixel grid to itself, so a network cannot be "
@@ -94,10 +94,16 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
             )
         return network, images, claimed
     if own is not None and own.order > 1:
-        return network, images, GroupAction(own, inputs, outputs, options.fold)
-    if options.vectors:
-        raise ValueError(f"--vectors needs --group, as {what} says none, but got --vectors {options.vectors} alone")
+        return network, images, GroupAction(own, *fields)
+    if options.takes or options.returns:
+        raise ValueError(f"--takes and --returns need --group, as {what} says none")
     return network, images, None
+
+
+def _field(said: str | None) -> Field:
+    """What channels are, in words between commas; without one, scalars."""
+    kinds = [int(kind) if kind.isdecimal() else kind for kind in (said or "scalar").split(",")]
+    return kinds if len(kinds) > 1 else kinds[0]
 
 
 def _permuted(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action]:

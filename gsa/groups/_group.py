@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gsa._checks import check_positive
 from gsa.groups._action import GridSteps, move, steps_on_grid
+from gsa.groups._fields import Field, representation
 
 __all__ = ["Element", "Group"]
 
@@ -134,30 +135,31 @@ class Group:
         moved = move(x, self.matrices[element], self._steps(element))
         return moved[:, :, self.product[self.inverse[element]].to(x.device)] if is_feature else moved
 
-    def representation(self, fold: int = 1) -> Tensor:
-        """How elements turn vectors: arrows, axes, and whatever else has a direction up to 360°/fold.
+    def representation(self, field: Field = "vector") -> Tensor:
+        """How elements act on the numbers of a field, ρ(g).
 
-            ρ(R(a) Mˢ) = R(fold · a) diag((−1)^fold, −(−1)^fold)ˢ
+        A field is of one kind, or of several, one after another:
 
-        A direction θ stands for the vector (cos fold·θ, sin fold·θ): axes, which are the same after half a turn, are
-        of fold 2. An element moves θ, and ρ moves the vector of θ to that of the moved one.
+            "scalar"        1 number without a direction, such as a size
+            "pseudoscalar"  1 that changes its sign in a mirror, such as a sense of rotation
+            "pair"          2 that change places in a mirror, such as what belongs to the left and to the right
+            "vector"        2: (x, y), x to the right and y up
+            "axis"          2 for a direction θ that is the same after half a turn: (cos 2θ, sin 2θ)
+            n               2 for one that is the same after 360°/n: (cos nθ, sin nθ); 1 is "vector", 2 "axis"
+            "pair*vector"   4: the vector of the left, the vector of the right; other products alike
+
+            ρ(R(a) Mˢ) = R(n · a) diag((−1)ⁿ, −(−1)ⁿ)ˢ    of directions, in turns R and the left–right mirror M
 
         Args:
-            fold: 1 or more.
+            field: a kind, or a sequence of kinds, such as ["scalar", "vector"].
 
         Returns:
-            float64 [|H|, 2, 2], acting on (x, y); `matrices` for fold 1.
+            float64 [|H|, N, N] for N numbers; `matrices` for "vector".
 
         Raises:
-            ValueError: a fold that is not positive.
+            ValueError: no such kind.
         """
-        check_positive(fold=fold)
-        mirror = torch.diag(self.matrices.new_tensor([-1.0, 1.0]))
-        mirrored = (torch.linalg.det(self.matrices) < 0)[:, None, None]
-        turns = torch.where(mirrored, self.matrices @ mirror, self.matrices)
-        of_mirror = mirror if fold % 2 else -mirror
-        powers = torch.linalg.matrix_power(turns, int(fold))
-        return torch.where(mirrored, powers @ of_mirror, powers) + 0.0
+        return representation(self.matrices, field)
 
     def describe(self, element: int | Element) -> str:
         """An element in words: its mirror and its angle, such as "mirror, then 90°"."""

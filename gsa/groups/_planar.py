@@ -10,6 +10,7 @@ from gsa.groups._group import Group
 __all__ = ["group"]
 
 _NAME = re.compile(r"(Z2|R([1-9][0-9]*))(M?)")
+_ELSEWHERE = re.compile(r"(?P<kind>[CDPR]|Z(?=2))_?(?P<rotations>[1-9][0-9]*)(?P<mirrored>M?)", re.IGNORECASE)
 
 
 def group(name: str | Group) -> Group:
@@ -27,12 +28,23 @@ def group(name: str | Group) -> Group:
     if match is None or match[2] == "1":
         raise ValueError(
             "a group is named Z2 (translations only) or R<n> with n ≥ 2 rotations (R4, R8, R12, R16, …), "
-            f"with a suffix M for the mirror (Z2M, R4M, R8M, …), but got {name!r}"
+            f"with a suffix M for the mirror (Z2M, R4M, R8M, …), but got {name!r}{_meant(name)}"
         )
     found = _build(int(match[2] or 1), bool(match[3]))
     if type(found.matrices) is not torch.Tensor:  # made of what a trace has in the place of tensors: not kept
         _build.cache_clear()
     return found
+
+
+def _meant(name: object) -> str:
+    """The name here of what is called C4, D4, p4 or p4m elsewhere, or r4m by mistake."""
+    match = _ELSEWHERE.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        return ""
+    kind, mirrored = match["kind"].upper(), match["mirrored"].upper()
+    rotations = "1" if kind == "Z" else match["rotations"]
+    ours = ("Z2" if rotations == "1" else f"R{rotations}") + ("M" if kind == "D" else mirrored)
+    return f": here it is {ours!r}" if _NAME.fullmatch(ours) and ours != name else ""
 
 
 # Checkpoints that hold a group are read without running code: by this name, and by that of earlier versions.

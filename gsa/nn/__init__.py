@@ -5,6 +5,7 @@ from gsa.nn._attentive_convolution import AttentiveConvolution
 from gsa.nn._block import AttentionBlock
 from gsa.nn._border import crop_border
 from gsa.nn._feature_attention import FeatureAttention
+from gsa.nn._fields import FieldsToPoses, PosesToFields
 from gsa.nn._group_attention import GroupSelfAttention
 from gsa.nn._group_convolution import GroupConvolution, LiftingConvolution
 from gsa.nn._lifting import LiftingSelfAttention
@@ -19,7 +20,6 @@ from gsa.nn._posed_attention import PosedAttention
 from gsa.nn._posed_pool import PosedPool
 from gsa.nn._recording import record_attention
 from gsa.nn._replace_convolutions import replace_convolutions
-from gsa.nn._vectors import PosesToVectors, VectorsToPoses
 
 __all__ = [
     "AttentionBlock",
@@ -27,6 +27,7 @@ __all__ = [
     "AttentiveConvolution",
     "ChannelNorm",
     "FeatureAttention",
+    "FieldsToPoses",
     "GroupConvolution",
     "GroupSelfAttention",
     "LiftingConvolution",
@@ -36,10 +37,9 @@ __all__ = [
     "PointwiseLinear",
     "PosedAttention",
     "PosedPool",
-    "PosesToVectors",
+    "PosesToFields",
     "SelfAttention",
     "SpatialPool",
-    "VectorsToPoses",
     "crop_border",
     "nearest_sizes",
     "no_weight_decay",

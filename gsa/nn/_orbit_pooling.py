@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa._checks import check_choice, check_floating, check_kind
-from gsa.groups import Group
+from gsa.groups import Field, Group
+from gsa.nn._fields import PosesToFields
 from gsa.nn._strongest import strongest
-from gsa.nn._vectors import PosesToVectors
 
 __all__ = ["OrbitPooling"]
 
@@ -20,7 +20,7 @@ class OrbitPooling(nn.Module):
 
         y(x) = max_h f(h⁻¹ x)        or, of maps, which are moved back,        y(x) = max_h h f(h⁻¹ x)
 
-    Vectors are turned back, too: y(x) = 1/|H| Σ_h ρ(h) h f(h⁻¹ x).
+    Vectors, and other fields, are turned back, too: y(x) = 1/|H| Σ_h ρ(h) h f(h⁻¹ x).
 
     It commutes with the group whatever f is, and takes |H| times as long. Poses are compared at the end only: pool the
     features of a network, and put its classifier after the pool. Exact for the elements that map the pixel grid to
@@ -36,31 +36,28 @@ class OrbitPooling(nn.Module):
             norms).
         group: the point group H, or its name.
         kind: "max" or "mean", over the poses.
-        outputs: what the numbers of f are: "scalars", which have no direction, or "vectors", two channels each, (x, y)
-            with x to the right and y up, which turn with the picture; of those there is the mean only.
-        fold: of the directions of vectors: 1 of arrows, 2 of axes; see `gsa.groups.Group.representation`.
+        outputs: what the channels of every answer of f are, as in `gsa.groups.Group.representation`: "scalar", without
+            a direction; "vector", two channels each, or any other field, such as ["scalar", "vector"], which turns
+            with the picture; of those there is the mean only.
 
     Shapes:
         [B, C, H, W] → [B, D] or [B, C′, H′, W′]; H = W in poses between the quarter turns.
 
     Raises:
         ValueError: an unknown kind, or the largest of vectors; what are no pictures, or oblong ones of which poses are
-            sampled; answers of other shapes.
+            sampled; answers of other shapes; a field of no such kind.
     """
 
     __call__: Callable[..., Any]
 
-    def __init__(
-        self, network: nn.Module, group: Group | str, kind: str = "max", outputs: str = "scalars", fold: int = 1
-    ) -> None:
+    def __init__(self, network: nn.Module, group: Group | str, kind: str = "max", outputs: Field = "scalar") -> None:
         super().__init__()
         check_kind(nn.Module, network=network)
         check_choice(("max", "mean"), kind=kind)
-        check_choice(("scalars", "vectors"), outputs=outputs)
         self.network, self.group, self.kind, self.outputs = network, groups.group(group), kind, outputs
-        self.vectors = PosesToVectors(self.group, fold) if outputs == "vectors" else None
-        if self.vectors is not None and kind == "max":
-            raise ValueError("none of several vectors is the largest in all poses: outputs='vectors' needs kind='mean'")
+        self.fields = None if outputs == "scalar" else PosesToFields(self.group, outputs)
+        if self.fields is not None and kind == "max":
+            raise ValueError(f"none of several vectors is the largest in all poses: {outputs=} needs kind='mean'")
         self._inverses: list[int] = self.group.inverse.tolist()
         swaps = self.group.matrices[:, 0, 0].abs() < 1e-9  # odd quarter turns, after which oblong pictures stand
         self._standing: list[int] = swaps.nonzero().flatten().tolist()
@@ -71,7 +68,7 @@ class OrbitPooling(nn.Module):
     def forward_poses(self, images: Tensor) -> Any:
         """What is pooled: f(h⁻¹ x), or h f(h⁻¹ x), in every pose h: [|H|, B, D] or [|H|, B, C′, H′, W′].
 
-        Of vectors, these are seen from pose h; `vectors` turns them back and takes the mean.
+        Of vectors, these are seen from pose h; `fields` turns them back and takes the mean.
         """
         check_floating(images, "orbit pooling")
         if images.ndim != 4 or (not self.group.is_on_grid and images.shape[-2] != images.shape[-1]):
@@ -85,8 +82,8 @@ class OrbitPooling(nn.Module):
         return _each(lambda *parts: self._moved_back(parts, batches, images.shape[0]), *answers)
 
     def _pooled(self, poses: Tensor) -> Tensor:
-        if self.vectors is not None:
-            return self.vectors(poses.movedim(0, 2))
+        if self.fields is not None:
+            return self.fields(poses.movedim(0, 2))
         return strongest(poses, 0) if self.kind == "max" else poses.mean(0)
 
     def _moved_back(self, answers: tuple[Any, ...], batches: Sequence[Sequence[int]], count: int) -> Tensor:
@@ -110,7 +107,7 @@ class OrbitPooling(nn.Module):
         return torch.stack([found[pose] for pose in sorted(found)])
 
     def extra_repr(self) -> str:
-        return f"{self.group.name}, {self.kind}, outputs={self.outputs}"
+        return f"{self.group.name}, {self.kind}, outputs={self.outputs!r}"
 
 
 def _each(function: Callable[..., Tensor], *answers: Any) -> Any:

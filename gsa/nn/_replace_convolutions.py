@@ -39,7 +39,7 @@ def replace_convolutions(
     every pixel. So the whole network does, on maps of any sides, and one that ends with a mean over pixels becomes
     invariant. Heads start at the filters' pixels, with the filters' weights (`PosedAttention.of_convolution`). What the
     layers answer are scalars: numbers with a direction, such as the sides of a box, offsets or flow, are left to layers
-    that stay as they are (`skip`), or made of poses (`PosesToVectors`).
+    that stay as they are (`skip`), or made of poses (`PosesToFields`).
 
     Args:
         model: changed in place.
@@ -48,8 +48,9 @@ def replace_convolutions(
         skip: names of modules to leave as they are, with all that is in them, such as a detector's heads.
 
     Returns:
-        The model, or a `PosedAttention` if the model itself is a convolution. A model without any gives a warning, and
-        so does one whose batch norms are frozen: the largest answers of all poses have other means than theirs.
+        The model, or a `PosedAttention` if the model itself is a convolution. A model without anything to replace gives
+        a warning, and so does one whose batch norms are frozen: the largest answers of all poses have other means than
+        theirs.
 
     Raises:
         ValueError: modules that cannot be replaced, listed by name, attention in the poses of another group or with
@@ -63,7 +64,7 @@ def replace_convolutions(
     group, refused = groups.group(group), []
     replacements: dict[nn.Module, nn.Module] = {}
     places = _places(model, group, border)
-    if not any(isinstance(module, PosedAttention) or _looks_around(module) for module in model.modules()):
+    if not places and not any(isinstance(module, PosedAttention) for module in model.modules()):
         warnings.warn(
             f"{type(model).__name__} has no convolution of more than one pixel: it stays as it is", stacklevel=2
         )
@@ -123,7 +124,8 @@ def _places(model: nn.Module, group: Group, border: str) -> list[tuple[str, nn.M
     convolutions = [(n, module) for n, module in named if _looks_around(module) or _is_other(module, group, border)]
     if group.order == 1:  # in one pose, ends may differ
         return convolutions
-    return convolutions + [(n, module) for n, module in named if PosedPool.is_needed(module) or _pads_unevenly(module)]
+    others = [(n, module) for n, module in named if PosedPool.is_needed(module) or _pads_unevenly(module)]
+    return convolutions + [place for place in others if place[1] is not model]
 
 
 def _posed(module: nn.Module, group: Group, border: str) -> nn.Module:

@@ -1,19 +1,18 @@
 """What moves an input, and what an output has to do then, as its shape says."""
 
 import copy
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from gsa import groups
-from gsa.groups import Group
+from gsa.groups import Field, Group
 from gsa.symmetry._norm import norm, relative_error
+from gsa.symmetry._plane import on_plane
 
-__all__ = ["Action", "GroupAction", "action", "cannot_move", "on_plane"]
+__all__ = ["Action", "GroupAction", "action", "cannot_move"]
 
 
 class Action(ABC):
@@ -35,6 +34,11 @@ class Action(ABC):
     def moving(self) -> Sequence[int]:
         """Exact elements but those that do nothing by definition."""
         return self.exact
+
+    @property
+    def movable(self) -> str:
+        """The outputs of which it says anything, in words."""
+        return "[B, K], an image, a feature, or tokens, or a map [B, H, W] of the input's sides"
 
     @property
     def inside(self) -> "Action":
@@ -87,26 +91,23 @@ class GroupAction(Action):
     labels; other [B, N, C] are tokens on a grid of its proportions, perhaps behind a class token, which stays. Any
     [B, C, |H|] may also be features without pixels: whichever is nearer counts.
 
-    Of vectors, in pairs of channels (x, y), the components turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). The layers between
-    may answer either.
+    Of vectors and other fields, the numbers turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). N channels make one; they come as
+    [B, K·N], rows [B, K, N], or maps [B, K·N, h, w] or [B, h, w, K·N]. The layers between may answer any of the kinds.
 
     Args:
         group: any group, or its name.
-        inputs, outputs: what channels of pictures [B, C, H, W] are, and of outputs [B, K], [B, C, h, w] or
-            [B, h, w, C]: "scalars", or "vectors", x to the right and y up.
-        fold: of the directions of vectors: 1 of arrows, 2 of axes; see `gsa.groups.Group.representation`.
+        inputs, outputs: what the channels of pictures [B, C, H, W] are, and of outputs, as in
+            `gsa.groups.Group.representation`: "scalar"; "vector", (x, y) with x to the right and y up; "axis"; or
+            several, such as ["scalar", "vector"].
 
     Raises:
-        ValueError: another kind of channels, a fold that is not positive; inputs of an odd number of channels that
-            would have to be vectors.
+        ValueError: a field of no such kind; inputs of no multiple of N channels.
     """
 
-    def __init__(self, group: Group | str, inputs: str = "scalars", outputs: str = "scalars", fold: int = 1) -> None:
-        if not all(end in ("scalars", "vectors") for end in (inputs, outputs)):
-            raise ValueError(f"inputs and outputs must be 'scalars' or 'vectors', but got {inputs!r} and {outputs!r}")
+    def __init__(self, group: Group | str, inputs: Field = "scalar", outputs: Field = "scalar") -> None:
         self.group = groups.group(group)
-        self.inputs, self.outputs, self.fold = inputs, outputs, fold
-        self._representation = self.group.representation(fold)
+        self.inputs, self.outputs = inputs, outputs
+        self._of_inputs, self._of_outputs = map(self.group.representation, (inputs, outputs))
         self.name = self.group.name
         self.elements = [self.group.describe(g) for g in range(self.group.order)]
         self.exact = self.group.grid_elements
@@ -117,21 +118,25 @@ class GroupAction(Action):
 
     @property
     def inside(self) -> Action:
-        return self if self.inputs == self.outputs == "scalars" else _EitherWay(self)
+        return self if self.inputs == self.outputs == "scalar" else _OfAnyKind(self)
 
     def act(self, x: Tensor, element: int) -> Tensor:
-        if self.inputs == "vectors" and x.ndim == 4:
-            if x.shape[1] % 2:
-                raise ValueError(f"vectors are in two channels each, (x, y), but got the shape {list(x.shape)}")
-            x = self._turned(x, element)
+        if self.inputs != "scalar" and x.ndim == 4:
+            if x.shape[1] % self._of_inputs.shape[-1]:
+                raise ValueError(
+                    f"inputs are fields, {self.inputs!r}, of {self._of_inputs.shape[-1]} channels each, but got the "
+                    f"shape {list(x.shape)}"
+                )
+            x = _turned(self._of_inputs[element], x)
         return self.group.act(x, element)
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
         if output.shape[:1] != shape[:1]:  # the batch, which windows are not
             return None
-        are_vectors = self.outputs == "vectors" and output.ndim in (2, 4)
+        if self.outputs != "scalar":
+            return self._moved_field(output, element, shape)
         if output.ndim == 2:
-            return None if are_vectors and output.shape[1] % 2 else self._turned(output, element, are_vectors)
+            return output
         if output.ndim == 5 and output.shape[2] == self.group.order:
             return self.group.act(output, element)
         if output.ndim == 5 and output.shape[2] == 1:
@@ -142,9 +147,17 @@ class GroupAction(Action):
         if found is None:
             return self._of_poses(output, element)
         maps, back = found
-        if are_vectors and maps.shape[1] % 2:
-            return None
-        return back(self.group.act(self._turned(maps, element, are_vectors), element))
+        return back(self.group.act(maps, element))
+
+    @property
+    def movable(self) -> str:
+        if self.outputs == "scalar":
+            return super().movable
+        n = self._of_outputs.shape[-1]
+        return (
+            f"fields, {self.outputs!r}: [B, {n}·K], [B, K, {n}] or maps [B, {n}·K, h, w] (of features with poses, "
+            "gsa.nn.PosesToFields makes them)"
+        )
 
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
         found = super().error(after, before, element, shape, floor)
@@ -153,30 +166,38 @@ class GroupAction(Action):
         as_poses = self._of_poses(before, element)  # of sides and numbers that those of maps or tokens have, too
         return found if as_poses is None else min(found, relative_error(after, as_poses, norm(before).clamp_min(floor)))
 
+    def _moved_field(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
+        """ρ(g) v, moved where it has pixels; None of what is no field."""
+        turn = self._of_outputs[element]
+        if output.ndim == 3 and output.shape[2] == len(turn):
+            return _turned(turn, output.flatten(1)).view_as(output)
+        if output.ndim == 2:
+            return None if output.shape[1] % len(turn) else _turned(turn, output)
+        found = on_plane(output, shape) if output.ndim == 4 else None
+        if found is None or found[0].shape[1] % len(turn):
+            return None
+        maps, back = found
+        return back(self.group.act(_turned(turn, maps), element))
+
     def _of_poses(self, output: Tensor, element: int) -> Tensor | None:
         """[B, C, |H|] as a feature without pixels."""
         if output.ndim != 3 or self.group.order == 1 or output.shape[2] != self.group.order:
             return None
-        return self.group.act(output[..., None, None], element).flatten(2)
-
-    def _turned(self, vectors: Tensor, element: int, are_vectors: bool = True) -> Tensor:
-        """ρ(g) v, of [B, 2K, …]; scalars stay as they are."""
-        if not are_vectors:
-            return vectors
-        turn = self._representation[element].to(vectors)
-        return torch.einsum("xy,bky...->bkx...", turn, vectors.unflatten(1, (-1, 2))).flatten(1, 2)
+        return None if self.outputs != "scalar" else self.group.act(output[..., None, None], element).flatten(2)
 
 
-class _EitherWay(Action):
-    """Of the layers of a network with vectors at an end: what they return may be scalars as well as vectors.
+class _OfAnyKind(Action):
+    """Of the layers of a network with fields at an end: what they return may be scalars, directions, or such fields.
 
-    A layer that commutes with the group in either sense has not broken the symmetry.
+    A layer that commutes with the group in any of these senses has not broken the symmetry.
     """
 
     def __init__(self, whole: GroupAction) -> None:
         self.name, self.elements, self.exact = whole.name, whole.elements, whole.exact
-        self._scalars, self._vectors = copy.copy(whole), copy.copy(whole)
-        self._scalars.outputs, self._vectors.outputs = "scalars", "vectors"
+        kinds = [kind for field in (whole.inputs, whole.outputs) for kind in _kinds(field)]
+        self._scalars = copy.copy(whole)  # which may be of a class of one's own
+        self._scalars.outputs = "scalar"
+        self._others = [whole, *(GroupAction(whole.group, outputs=kind) for kind in dict.fromkeys((1, 2, *kinds)))]
 
     def act(self, x: Tensor, element: int) -> Tensor:
         return self._scalars.act(x, element)
@@ -185,8 +206,17 @@ class _EitherWay(Action):
         return self._scalars.moved(output, element, shape)
 
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
-        errors = [one.error(after, before, element, shape, floor) for one in (self._scalars, self._vectors)]
+        errors = [one.error(after, before, element, shape, floor) for one in (self._scalars, *self._others)]
         return min((error for error in errors if error is not None), default=None)
+
+
+def _kinds(field: Field) -> Sequence[str | int]:
+    return (field,) if isinstance(field, str | int) else field
+
+
+def _turned(turn: Tensor, fields: Tensor) -> Tensor:
+    """ρ v, of [B, K·N, …]."""
+    return torch.einsum("xy,bky...->bkx...", turn.to(fields), fields.unflatten(1, (-1, len(turn)))).flatten(1, 2)
 
 
 def action(symmetry: Action | Group | str) -> Action:
@@ -207,51 +237,6 @@ def action(symmetry: Action | Group | str) -> Action:
 def cannot_move(symmetry: Action, name: str, received: str, x: Tensor) -> ValueError:
     """What is said of a map that returns, for x, what a symmetry says nothing of."""
     return ValueError(
-        f"{name} must return what {symmetry.name} can move: [B, K], an image, a feature, or tokens, or a map [B, H, W] "
-        "of the input's sides; but it returns "
-        f"{received} for the input {list(x.shape)}"
+        f"{name} must return what {symmetry.name} can move: {symmetry.movable}; but it returns {received} for the "
+        f"input {list(x.shape)}"
     )
-
-
-def on_plane(output: Tensor, shape: torch.Size) -> tuple[Tensor, Callable[[Tensor], Tensor]] | None:
-    """An output as maps [B, …, h, w] and the way back from them; None where its shape is no map of the input.
-
-    Args:
-        output: maps, [B, h, w, C], [B, H, W] or tokens [B, N, C] with or without one of a class before them.
-        shape: of the input, [..., H, W]; channels come last, and tokens are a grid, where h : w = H : W. What can be
-            maps [B, C, h, w] of a layer that cuts borders, or takes every so many-th pixel, is such.
-    """
-    height, width = shape[-2:]
-    if output.ndim == 4:
-        rows, columns, last = output.shape[1:]
-        if rows * width == columns * height and not _is_map((columns, last), (height, width)):
-            return output.movedim(-1, 1), lambda maps: maps.movedim(1, -1)
-    if output.ndim in (4, 5):  # those of a square are square
-        return None if height == width and output.shape[-2] != output.shape[-1] else (output, lambda maps: maps)
-    if output.ndim == 3 and output.shape[1:] == shape[-2:]:
-        return output[:, None], lambda maps: maps[:, 0]
-    if output.ndim == 3:
-        for first in (0, 1):  # token of a class
-            of_class, tokens = output[:, :first], output[:, first:]
-            cells = tokens.shape[1]
-            rows = math.isqrt(cells * height // width)
-            if rows > 1 and rows * rows * width == cells * height and cells % rows == 0:
-                maps = tokens.mT.unflatten(2, (rows, cells // rows))
-                return maps, partial(_as_tokens, of_class)
-    return None
-
-
-def _is_map(sides: tuple[int, int], full: tuple[int, int]) -> bool:
-    """Whether maps have these sides where k ≥ 0 pixels are cut and every s-th is taken: ⌊(n − k)/s⌋ or ⌈(n − k)/s⌉."""
-    if sides[0] * full[1] == sides[1] * full[0]:
-        return True
-    for stride in range(1, max(full) + 1):
-        least = [n - stride * side for n, side in zip(full, sides, strict=True)]  # of k, rounded up
-        for first in (least, [k - stride + 1 for k in least]):  # rounded up, rounded down
-            if max(*first, 0) <= min(first) + stride - 1:
-                return True
-    return False
-
-
-def _as_tokens(of_class: Tensor, maps: Tensor) -> Tensor:
-    return torch.cat((of_class, maps.flatten(2).mT), dim=1)

@@ -82,24 +82,21 @@ def assert_equivariant(
         names = ", ".join(symmetry.elements[g] for g in report.failures)
         still = [g for g in symmetry.exact if g not in symmetry.moving and errors[g] > tolerance]
         random = ", and has other outputs for the same input: is it random, or in train mode? Call eval()"
-        why = random if still else _as_vectors(module, x, symmetry, tolerance)
+        why = random if still else _as_field(module, x, symmetry, tolerance)
         raise AssertionError(f"{name_of(module)} is not equivariant under {names}{why}\n{report}")
     return report
 
 
-def _as_vectors(module: Callable[[Tensor], Tensor], x: Tensor, symmetry: Action, tolerance: float) -> str:
-    """What is said of a module whose channels are the components of vectors, and turn along."""
-    if type(symmetry) is not GroupAction or symmetry.outputs == "vectors":
+def _as_field(module: Callable[[Tensor], Tensor], x: Tensor, symmetry: Action, tolerance: float) -> str:
+    """What is said of a module whose channels are the numbers of another field, and move along."""
+    if type(symmetry) is not GroupAction or symmetry.outputs != "scalar":
         return ""
-    for fold in dict.fromkeys((symmetry.fold, 1, 2)):
-        if symmetry.inputs == "vectors" and fold != symmetry.fold:
-            continue  # those are of one fold
-        as_vectors = GroupAction(symmetry.group, symmetry.inputs, "vectors", fold)
-        with suppress(ValueError):  # of channels that do not make pairs
-            errors = equivariance_error(module, x, as_vectors)
+    others = ("vector", "axis", "pair", "pseudoscalar")
+    for field in others if symmetry.inputs == "scalar" else (symmetry.inputs, *others):
+        with suppress(ValueError):  # of channels that do not make such fields
+            errors = equivariance_error(module, x, GroupAction(symmetry.group, symmetry.inputs, field))
             if all(errors[g] <= tolerance for g in symmetry.exact):
-                given = ", inputs='vectors'" if symmetry.inputs == "vectors" else ""
-                folded = "" if fold == 1 else f", fold={fold}"
-                how = f"GroupAction({symmetry.name!r}{given}, outputs='vectors'{folded})"
-                return f"; but as vectors, of two channels each, it is: judge it by {how}"
+                given = "" if symmetry.inputs == "scalar" else f", inputs={symmetry.inputs!r}"
+                how = f"GroupAction({symmetry.name!r}{given}, outputs={field!r})"
+                return f"; but if every channel is part of a field, {field!r}, it is: judge it by {how}"
     return ""

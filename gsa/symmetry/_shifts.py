@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gsa.symmetry._action import Action, on_plane
+from gsa.symmetry._action import Action
+from gsa.symmetry._plane import on_plane
 
 __all__ = ["Shifts", "check_shift", "whole_shift"]
 

@@ -37,20 +37,24 @@ class Stretched(nn.Module):
         return vectors * torch.tensor([2.0, 1.0], dtype=vectors.dtype)[:, None, None]
 
 
-FIELD = nn.Sequential(gsa.nn.VectorsToPoses("R4"), gsa.nn.PosesToVectors("R4"), Stretched())
+FIELD = nn.Sequential(gsa.nn.FieldsToPoses("R4"), gsa.nn.PosesToFields("R4"), Stretched())
 
 
 def test_vectors_turn_along(capsys):
     field = ["check", "tests.cli.test_check:FIELD", "--input", "2,8,8", "--group"]
-    assert cli.main([*field, "R2", "--vectors", "both"]) == 0
-    assert cli.main([*field, "R2", "--vectors", "outputs"]) == 1
-    assert cli.main([*field, "R4", "--vectors", "both"]) == 1
+    assert cli.main([*field, "R2", "--takes", "vector", "--returns", "vector"]) == 0
+    assert cli.main([*field, "R2", "--returns", "vector"]) == 1
+    assert cli.main([*field, "R4", "--takes", "vector", "--returns", "vector"]) == 1
     assert "first broken by 2: 0.0e+00 before it" in capsys.readouterr().out
-    assert cli.main([*field, "R4", "--vectors", "both", "--fold", "2"]) == 0  # axes, which quarter turns turn by half
+    assert (
+        cli.main([*field, "R4", "--takes", "axis", "--returns", "axis"]) == 0
+    )  # axes, which quarter turns turn by half
     capsys.readouterr()
-    for words, said in ((["--vectors", "both"], "--vectors needs --group"),
-                        (["--fold", "2"], "--fold is for --vectors"),
-                        (["--vectors", "both", "--shift", "1,0"], "--vectors is for --group")):  # fmt: skip
+    for words, said in (
+        (["--takes", "vector"], "--takes and --returns need --group"),
+        (["--returns", "scalar,2", "--shift", "1,0"], "--returns is for --group, but got --returns scalar,2"),
+        (["--returns", "arrow", "--group", "R4"], "a field is one of ['scalar', 'pseudoscalar', 'pair', 'vector'"),
+    ):
         assert cli.main(["check", "torch.nn:Identity", "--input", "2,8,8", *words]) == 2
         assert said in capsys.readouterr().err
 

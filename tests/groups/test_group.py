@@ -172,8 +172,33 @@ def test_directions_are_moved_as_their_vectors_are(group, fold):
         moved = fold * torch.atan2(directions[:, 1], directions[:, 0])
         vectors = made @ torch.stack(((fold * angle).cos(), (fold * angle).sin()))
         torch.testing.assert_close(vectors, torch.stack((moved.cos(), moved.sin()), -1))
-    with pytest.raises(ValueError, match="fold must be a positive integer, but got 0"):
+    with pytest.raises(ValueError, match="the fold of directions .* but got 0"):
         found.representation(0)
+
+
+@pytest.mark.parametrize("group", ALL_GROUPS)
+def test_fields_of_every_kind_are_representations(group):
+    found = gsa.group(group)
+    det = torch.linalg.det(found.matrices)
+    kinds = {"scalar": 1, "pseudoscalar": 1, "pair": 2, "vector": 2, "axis": 2, 3: 2, "pair*vector": 4, "pair*pair": 4}
+    for kind, numbers in kinds.items():
+        made = found.representation(kind)
+        assert made.shape == (found.order, numbers, numbers) and made.dtype == torch.float64
+        torch.testing.assert_close(made[:, None] @ made, made[found.product])
+        torch.testing.assert_close(made.mT @ made, torch.eye(numbers).to(made).expand_as(made))
+    together = found.representation(list(kinds))
+    assert together.shape[1] == sum(kinds.values()) and torch.equal(together[:, 4:6, 4:6], found.matrices)
+    assert torch.equal(together[:, 1, 1], found.representation("pseudoscalar").flatten())
+    torch.testing.assert_close(found.representation("pseudoscalar").flatten(), det)
+    left = found.representation("pair")[:, 0, 0]
+    torch.testing.assert_close(left, (1 + det) / 2)  # what belongs to the left does so unless it is mirrored
+    assert torch.equal(found.representation("pair*vector")[:, 2:, 2:], left[:, None, None] * found.matrices)
+
+
+@pytest.mark.parametrize("wrong", ["vectors", "", [], ["scalar", "arrow"], 1.5, None, True, -1, "pair*", ("axis", [1])])
+def test_a_field_of_no_kind_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"a field is one of \['scalar', .*, but got "):
+        gsa.group("R4").representation(wrong)
 
 
 def test_an_element_is_the_index_of_its_pose():
@@ -181,3 +206,15 @@ def test_an_element_is_the_index_of_its_pose():
     assert torch.equal(feature[:, :, group[5]], feature[:, :, 5]) and torch.equal(
         group.matrices[group[5]], group[5].matrix
     )
+
+
+@pytest.mark.parametrize("elsewhere, here", [
+    ("C4", "'R4'"), ("D4", "'R4M'"), ("p4", "'R4'"), ("p4m", "'R4M'"), ("r8m", "'R8M'"), ("C1", "'Z2'"),
+    ("D_1", "'Z2M'"), ("z2m", "'Z2M'"),
+])  # fmt: skip
+def test_what_a_group_is_called_elsewhere_is_said_in_our_words(elsewhere, here):
+    with pytest.raises(ValueError, match=f"but got '{elsewhere}': here it is {here}$"):
+        gsa.group(elsewhere)
+    for other in ("Z3", "Q8", "SO2"):  # of which nothing is said
+        with pytest.raises(ValueError, match=f"but got '{other}'$"):
+            gsa.group(other)

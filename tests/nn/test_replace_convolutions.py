@@ -128,6 +128,14 @@ def test_networks_without_convolutions_stay_as_they_are_and_are_told_of(recwarn)
     assert replace_convolutions(model, "R4") is model and isinstance(model[0], PosedAttention) and not recwarn
 
 
+def test_pools_are_replaced_where_there_are_no_convolutions():
+    network = gsa.nn.replace_convolutions(nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Conv2d(1, 2, 1)), "R4").double()
+    assert_equivariant(network, torch.rand(2, 1, 8, 8).double(), "R4")
+    alone = nn.MaxPool2d(3, 2, 1)
+    with pytest.warns(UserWarning, match="MaxPool2d has no convolution"):
+        assert gsa.nn.replace_convolutions(alone, "R4") is alone
+
+
 def test_attention_of_another_group_or_border_is_refused_and_not_passed_over():
     model = replace_convolutions(nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv2d(2, 2, 3)), "R4")
     before = list(model)
