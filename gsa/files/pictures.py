@@ -10,7 +10,7 @@ import numpy
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from gsa.files._text import printable
-from gsa.files._tiff import check_pages, check_tiff, is_dark_at_zero, largest_number
+from gsa.files._tiff import AS_PAGES, check_pages, check_tiff, in_words, is_dark_at_zero, numbers_of
 
 __all__ = [
     "BENEATH",
@@ -18,9 +18,7 @@ __all__ = [
     "MOST_BYTES",
     "MOST_PAGES",
     "MOST_PIXELS",
-    "brightest",
     "count_pages",
-    "has_dark_colours",
     "has_pages",
     "has_transparency",
     "is_long",
@@ -38,11 +36,10 @@ _SMALLER = "cut it into pieces, or save it at a smaller scale"
 _ROWS = 256
 _GREY = "#808080"  # beside what is not square
 _LONG = 2  # sides
-_HOT = 0.001  # share of pixels that may be brighter than what is called the brightest
-_NOT_READ = (
-    f"it is not a whole file of {', '.join(FORMATS)}, or a TIFF of a kind that is not read: expected one channel of "
-    "up to 32 bits, two of 8, or three or four of 8 or 16; floating numbers in one channel of 32 bits; more channels "
-    "as pages, a channel each"
+_NOT_READ = f"it is not a whole file of {', '.join(FORMATS)}"
+_READ = (
+    "expected one number at every pixel, of up to 32 bits, two of 8, three or four of 8, or of 16 in colours; floating "
+    f"numbers alone, of 32; of others, {AS_PAGES}"
 )
 
 
@@ -82,25 +79,6 @@ def has_transparency(path: str | os.PathLike[str] | BinaryIO) -> bool:
     with Image.open(path, formats=FORMATS) as opened, suppress(ValueError):  # of modes that Pillow does not convert
         return bool(opened.has_transparency_data and numpy.asarray(opened.convert("RGBA"))[..., 3].min() < 255)
     return False
-
-
-def brightest(path: str | os.PathLike[str], page: int = 0) -> tuple[int, int] | None:
-    """Of a grey picture of more than 8 bits, what all but a thousandth of the pixels do not exceed, as hot ones do, and
-    the largest whole number that it could hold; None of others."""
-    with Image.open(path, formats=FORMATS) as opened:
-        opened.seek(page)
-        if not opened.mode.startswith("I"):
-            return None
-        values, white = _numbers(opened)
-        rank = values.size - 1 - int(values.size * _HOT)
-        return int(numpy.partition(values, rank, axis=None)[rank]), int(white)
-
-
-def has_dark_colours(path: str | os.PathLike[str]) -> bool:
-    """Whether a picture has colours of 16 bits, of which 8 are read, that use less than a quarter of their range."""
-    with Image.open(path, formats=FORMATS) as opened:
-        deep = len(opened.getbands()) > 1 and any(";16" in str(tile) for tile in opened.tile)
-        return deep and bool(numpy.asarray(opened.convert("RGB")).max() < 64)
 
 
 def read_picture(
@@ -169,11 +147,14 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             yield opened
     except Exception as error:  # what decoders make of damaged bytes has no common name
-        reason = _NOT_READ
+        reason = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit, far above ours
             reason = f"pictures must have at most {MOST_PIXELS:,} pixels, but it has far more: {_SMALLER}"
-        elif not isinstance(error, UnidentifiedImageError):
-            reason = " ".join(str(error).split()) or type(error).__name__
+        elif isinstance(error, UnidentifiedImageError):
+            words = in_words(path) if isinstance(path, str | os.PathLike) else None
+            reason = (
+                _NOT_READ if words is None else f"{_NOT_READ}, or a TIFF of a kind that is not read: {words}; {_READ}"
+            )
         raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
 
 
@@ -222,7 +203,7 @@ def _eight_bits(picture: Image.Image, white: float | None) -> Image.Image:
         _check_floating(values)
         values = values if is_dark_at_zero(picture) else 1 - values
     elif picture.mode.startswith("I"):
-        values, most = _numbers(picture)
+        values, most = numbers_of(picture)
         white = white or most
     else:
         return picture
@@ -243,14 +224,6 @@ def _check_floating(values: numpy.ndarray) -> None:
         raise ValueError(
             f"floating numbers must be from 0 to 1, but are from {known.min():.6g} to {known.max():.6g}: scale them"
         )
-
-
-def _numbers(picture: Image.Image) -> tuple[numpy.ndarray, float]:
-    """Whole numbers of more bits than 8, the larger the lighter, and the largest that they could be."""
-    values, white = numpy.asarray(picture), largest_number(picture)
-    if white == 2.0**32 - 1:
-        values = values.view(numpy.uint32)  # Pillow knows no unsigned ones
-    return (values if is_dark_at_zero(picture) else white - values), white
 
 
 def _upright(picture: Image.Image, opened: Image.Image) -> Image.Image:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy
 
-from gsa.files.pictures import brightest, read_pages, read_picture
+from gsa.files.brightness import brightest, has_dark_numbers
+from gsa.files.pictures import read_pages, read_picture
 
 __all__ = ["PictureReader"]
 
@@ -61,6 +62,10 @@ class PictureReader:
     def brightest(self, path: str | os.PathLike[str]) -> list[tuple[int, int] | None]:
         """The largest whole number of every page that is read, and the largest it could hold: see `brightest`."""
         return [brightest(path, page) for page in range(len(self._whites()))]
+
+    def has_dark_numbers(self, path: str | os.PathLike[str]) -> bool:
+        """Whether numbers for which `white` does not count come out dark: see `has_dark_numbers`."""
+        return has_dark_numbers(path, range(len(self._whites())))
 
     def is_over_white(self, path: str | os.PathLike[str]) -> bool:
         """Whether numbers of a page that is read are larger than what is white in it, beside a few hot pixels."""

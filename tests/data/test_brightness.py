@@ -22,6 +22,7 @@ def files(*kinds):
     (files((9, [FULL]), (9, [(60000, 2**32 - 1)])), None, r"different sizes, up to 65535 \(0.tif\), up to 42949672"),
     (files((9, [FULL])), 4095, "up to 60000 of 65535, such as 0.tif: those above data.white=4095 are all white"),
     (files((9, [DEEP, FULL])), (4095, 50000), r"\[4000,60000\] .*: those above data.white=\[4095,50000\] are"),
+    (files((9, [DEEP, (12, 65535)])), 10000, r"9 of 9 .*up to \[4000,12\] of 10000 only, .*data.white=\[4095,15\]"),
     (files((9, [None])), 4095, "data.white=4095 is for numbers of more than 8 bits, but no file has such numbers"),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:9 of 9|9 of 18")
@@ -33,6 +34,7 @@ def test_what_does_not_fit_is_told(brightest, white, message):
 @pytest.mark.parametrize("brightest, white", [
     (files((20, [FULL])), None), (files((19, [FULL]), (1, [DEEP])), None), (files((20, [DEEP])), 4095),
     (files((20, [None])), None), (files((20, [DEEP, FULL])), (4095, 65535)), ({}, None),
+    (files((20, [DEEP, (12, 65535)])), (10000, 10000)), (files((20, [(12, 65535)])), 10000),
 ])  # fmt: skip
 def test_what_fits_is_not(brightest, white, recwarn):
     warn_of_brightness(brightest, white, "root")

@@ -29,7 +29,9 @@ def test_pictures_beside_the_classes_are_told_of(tmp_path):
 
 def test_a_class_without_pictures_names_the_endings_that_are_read(tmp_path):
     write_pictures(tmp_path, parts=("all",), suffix="ppm")
-    message = "no pictures in .*cat; expected files of .apng, .bmp, .gif, .jfif.* by taking its folder away"
+    message = (
+        r"no pictures in .*cat; of the files in it, 10 are passed over \(.ppm: 10\); expected .apng, .* folder away"
+    )
     with pytest.raises(FileNotFoundError, match=message):
         ImageFolderDataModule(tmp_path / "all", batch_size=1).setup()
 

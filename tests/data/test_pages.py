@@ -123,13 +123,13 @@ def without_pages(path):
 def test_a_file_of_other_channels_is_one_that_cannot_be_read(root, change, message):
     change(root / "dog" / "19.tif")
     with pytest.raises(ValueError, match=message):
-        ImageFolderDataModule(root, 16, batch_size=4, channels="pages", white=65535).setup()
+        ImageFolderDataModule(root, 16, batch_size=4, channels="pages", white=[65535] * 5).setup()
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b"no picture"), few_pages])
 def test_a_first_file_that_is_not_as_the_others_says_nothing_of_them(root, spoil):
     spoil(root / "cat" / "0.tif")
-    data = ImageFolderDataModule(root, 16, batch_size=4, channels="pages", white=65535, unreadable="skip")
+    data = ImageFolderDataModule(root, 16, batch_size=4, channels="pages", white=[65535] * 5, unreadable="skip")
     with pytest.warns(UserWarning, match="1 of 20 files are left out"):
         data.setup()
     assert data.in_channels == 5 and data.left_out == [(str(root / "cat" / "0.tif"), 0)]

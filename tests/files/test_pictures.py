@@ -14,8 +14,9 @@ from gsa import cli
 from gsa.cli._predict import _read
 from gsa.data import ImageFolderDataModule
 from gsa.files import printable
+from gsa.files.brightness import brightest
 from gsa.files.folders import ENDINGS
-from gsa.files.pictures import FORMATS, brightest, read_picture
+from gsa.files.pictures import FORMATS, read_picture
 from gsa.models import PictureFormat, create_model
 from gsa.saved import Saved
 from tests.data.test_image_folder import write_pictures
@@ -182,7 +183,7 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpa
     ],
     ids=["empty", "text", "eps", "long", "large", "huge", "cut", "nothing"],
 )
-def test_what_is_no_picture_is_refused_in_a_line_a_file_by_either_way(tmp_path, monkeypatch, content, message):
+def test_what_is_no_picture_is_refused_in_a_line_by_either_way(tmp_path, monkeypatch, content, message):
     started = []
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: started.append(1))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 89_478_485)
@@ -190,10 +191,11 @@ def test_what_is_no_picture_is_refused_in_a_line_a_file_by_either_way(tmp_path, 
     for number in range(3):
         (bad := tmp_path / "train" / "cat" / f"{number}.jpg").write_bytes(content)
     module = ImageFolderDataModule(tmp_path, size=16, batch_size=1)
-    for read, lines in ((lambda: read_picture(bad, "L", 16), 1), (module.setup, 1 + 3)):
+    for read, lines in ((lambda: read_picture(bad, "L", 16), 1), (module.setup, 1 + 2)):
         with pytest.raises(ValueError, match=f"jpg cannot be read as a picture: .*({message})") as caught:
             read()
         assert len(str(caught.value).splitlines()) == lines
+    assert str(caught.value).endswith("\n    and 2 more: train/cat/1.jpg, train/cat/2.jpg")
     assert not started
 
 

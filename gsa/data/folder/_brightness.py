@@ -35,6 +35,8 @@ def warn_of_brightness(
     pages = [{path: pair for path, pairs in read.items() if (pair := pairs[page])} for page in range(count)]
     if white is not None:
         _warn_of_light_files(pages, [*white] if isinstance(white, Sequence) else [white] * count, root)
+        if count > 1 and not isinstance(white, Sequence):  # one for all, whatever each is
+            _warn_of_dark_files([{path: (v, white) for path, (v, _) in page.items()} for page in pages], root)
     else:
         _warn_of_different_scales(pages, root)
         _warn_of_dark_files(pages, root)

@@ -102,9 +102,10 @@ class ClassFolders:
             inside = files_inside(folder / name)
             pictures = [path for path in inside if is_called_a_picture(path)]
             if not pictures and not (may_lack and (found or label + 1 < len(classes))):
+                what = f"of the files in it, {passed_over(inside)}" if inside else f"expected files of {_READ}"
                 raise FileNotFoundError(
-                    f"there are no pictures in {folder / name}; expected files of {_READ} that are not hidden: a class "
-                    "without any is left out by taking its folder away"
+                    f"there are no pictures in {folder / name}; {what} that are not hidden. A class without any is "
+                    "left out by taking its folder away"
                 )
             found += [(path, label) for path in pictures]
             below += [os.path.relpath(path, folder / name) for path in pictures]

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -12,11 +12,12 @@ from rich.progress import track
 
 from gsa.data._kept import KeptPictures
 from gsa.files import printable
-from gsa.files.pictures import has_dark_colours, has_pages, has_transparency, is_long
+from gsa.files.pictures import has_pages, has_transparency, is_long
 
-__all__ = ["Seen", "look_at", "warn_of_files"]
+__all__ = ["Seen", "listed_reasons", "look_at", "warn_of_files"]
 
 _SHOWN = 5  # files of a warning
+_NAMED = 20  # files that cannot be read, or reasons
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Seen:
         more_pages: whether it is a stack, of which only the first page is read.
         is_long: whether half of it lies outside its central square.
         has_transparency: whether a pixel is not opaque, of which the colour beneath is read.
-        has_dark_colours: whether it has colours of 16 bits, most of which are not used.
+        has_dark_numbers: whether it has colours of 16 bits or floating numbers, most of which are not used.
         brightest: its largest number and the largest that it could hold, where these have more than 8 bits; of every
             page that is read.
     """
@@ -39,7 +40,7 @@ class Seen:
     more_pages: bool = False
     is_long: bool = False
     has_transparency: bool = False
-    has_dark_colours: bool = False
+    has_dark_numbers: bool = False
     brightest: Sequence[tuple[int, int] | None] = ()
 
 
@@ -66,6 +67,20 @@ def warn_of_files(what: str, paths: Iterable[str], root: str | os.PathLike[str])
         warnings.warn(f"files with {what} ({len(found)}): {named}{more}", stacklevel=2)
 
 
+def listed_reasons(reasons: Mapping[str, str], root: str | os.PathLike[str]) -> str:
+    """Path → why it cannot be read: lines for each reason, with the first file that has it, and others below root."""
+    alike: dict[str, list[str]] = {}
+    for path, reason in reasons.items():
+        alike.setdefault(reason.replace(printable(path), "", 1), []).append(path)
+    lines = []
+    for first, *others in alike.values():
+        named = ", ".join(printable(os.path.relpath(path, root)) for path in others[:_NAMED])
+        more = ", …" if len(others) > _NAMED else ""
+        lines.append(f"\n  {reasons[first]}" + (f"\n    and {len(others)} more: {named}{more}" if others else ""))
+    more = f"\n  … and for {len(lines) - _NAMED} other reasons" if len(lines) > _NAMED else ""
+    return "".join(lines[:_NAMED]) + more
+
+
 def _cores() -> int | None:
     """Those that this process may use: a container or a job has fewer than the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -79,8 +94,13 @@ def _seen(path: str, pictures: KeptPictures) -> Seen:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except ValueError as error:
         return Seen(str(error), path)
-    seen = Seen(None, content, is_long=is_long(path), brightest=read.brightest(path))
+    seen = Seen(
+        None,
+        content,
+        is_long=is_long(path),
+        has_dark_numbers=read.has_dark_numbers(path),
+        brightest=read.brightest(path),
+    )
     if read.reads_pages:
         return seen
-    transparent, dark = has_transparency(path), has_dark_colours(path)
-    return replace(seen, more_pages=has_pages(path), has_transparency=transparent, has_dark_colours=dark)
+    return replace(seen, more_pages=has_pages(path), has_transparency=has_transparency(path))

@@ -22,7 +22,7 @@ from gsa.data.folder._dealing import Dealer
 from gsa.data.folder._folds import read_fold
 from gsa.data.folder._groups import refuse_groups_in_two_parts, warn_of_folders
 from gsa.data.folder._label_table import LabelTable
-from gsa.data.folder._looked_at import look_at, warn_of_files
+from gsa.data.folder._looked_at import listed_reasons, look_at, warn_of_files
 from gsa.data.folder._table_lines import COLUMNS, checked_columns
 from gsa.files import printable
 from gsa.files.pictures import BENEATH, count_pages
@@ -30,7 +30,6 @@ from gsa.files.reading import PictureReader
 
 __all__ = ["ImageFolderDataModule"]
 
-_SHOWN = 20  # files of a message
 _CLASSES = 8  # of a line
 _OPENED = 50  # files of a class, to count their pages
 
@@ -267,8 +266,8 @@ class ImageFolderDataModule(PictureDataModule):
             warn_of_files("half or more outside the central square, which data.framing=whole shows", long, self.root)
         transparent = [path for path, found in seen.items() if found.has_transparency]
         warn_of_files(f"transparent pixels, {BENEATH}", transparent, self.root)
-        deep = [path for path, found in seen.items() if found.has_dark_colours]
-        warn_of_files("16-bit colours that come out dark, which data.white does not change", deep, self.root)
+        dark = [path for path, found in seen.items() if found.has_dark_numbers]
+        warn_of_files("16-bit colours or floating numbers that come out dark: stretch all alike", dark, self.root)
         warn_of_brightness({path: found.brightest for path, found in seen.items()}, self.white, self.root)
         self._contents = {path: found.content for path, found in seen.items()}
         dealer = Dealer(self.classes, self._contents, self._in_groups, self.copies, self.split_seed)
@@ -277,8 +276,7 @@ class ImageFolderDataModule(PictureDataModule):
         reasons = {path: found.unread for path, found in seen.items() if found.unread is not None}
         if not reasons:
             return parts, dealer
-        more = f"\n  … and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-        listed = "".join(f"\n  {reason}" for reason in list(reasons.values())[:_SHOWN]) + more
+        listed = listed_reasons(reasons, self.root)
         found = f"{len(reasons)} of {len(paths)} files"
         if self.unreadable == "refuse":
             raise ValueError(
