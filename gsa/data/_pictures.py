@@ -217,6 +217,8 @@ class NormalisedPictures(Normalisation, Dataset):
         together = getattr(self.dataset, "__getitems__", None)
         found = together(indices) if together else [self.dataset[index] for index in indices]
         pictures = torch.stack([_in_unit(picture) for picture, _ in found])
+        if any(picture.is_floating_point() for picture, _ in found):
+            _refuse_beyond(pictures, type(rows_of(self.dataset)[0]).__name__, indices)
         return pictures, torch.tensor([int(label) for _, label in found])
 
 
@@ -249,14 +251,20 @@ def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where
     if labels.ndim != 1 or labels.dtype != torch.int64:
         raise ValueError(f"{where}: labels must be int64 [N], but got {labels.dtype} {list(labels.shape)}")
     if pictures.is_floating_point():
-        low, high = pictures.flatten(1).amin(1), pictures.flatten(1).amax(1)
-        # written so that NaN, which amin and amax hand on, is refused too
-        _refuse(~((low >= 0) & (high <= 1)), where, "pixels must be numbers in [0, 1]", torch.stack((low, high), 1))
+        _refuse_beyond(pictures, where)
     _refuse((labels < 0) | (labels >= num_classes), where, f"labels must be 0 … {num_classes - 1}", labels)
     return TensorDataset(pictures, labels)
 
 
-def _refuse(wrong: Tensor, where: str, rule: str, values: Tensor) -> None:
+def _refuse_beyond(pictures: Tensor, where: str, rows: Sequence[int] | None = None) -> None:
+    """Pictures [N, C, H, W] that are not numbers in [0, 1], of these rows of a data set."""
+    low, high = pictures.flatten(1).amin(1), pictures.flatten(1).amax(1)
+    # written so that NaN, which amin and amax hand on, is refused too
+    wrong = ~((low >= 0) & (high <= 1))
+    _refuse(wrong, where, "pixels must be numbers in [0, 1]", torch.stack((low, high), 1), rows)
+
+
+def _refuse(wrong: Tensor, where: str, rule: str, values: Tensor, rows: Sequence[int] | None = None) -> None:
     if wrong.any():
         row = int(wrong.nonzero()[0])
-        raise ValueError(f"{where}, row {row}: {rule}, but got {values[row].tolist()}")
+        raise ValueError(f"{where}, row {rows[row] if rows else row}: {rule}, but got {values[row].tolist()}")

@@ -230,10 +230,14 @@ def _check_arguments(where: str, node: dict) -> None:
         if key in _HYDRA_KEYS:
             continue
         if key not in of.parameters and not of.open:
-            own = f"; to choose it as your own network: model=own model._target_={node['_target_']}"
+            own = ""
+            if (where, key) == ("model", "name"):
+                own = f"; to choose it as your own network: model=own model._target_={node['_target_']}"
+            if where == "data" and not node["_target_"].startswith("gsa."):
+                own = "; if a recipe brings it, recipe=own is one that sets nothing of the data"
             raise ConfigError(
                 f"unknown key '{where}.{key}'{nearest(key, of.parameters)}; {node['_target_']} takes "
-                f"{', '.join(of.parameters) or 'no arguments'}{own if (where, key) == ('model', 'name') else ''}"
+                f"{', '.join(of.parameters) or 'no arguments'}{own}"
             )
         if key in of.parameters and not of.parameters[key].takes(value):
             raise ConfigError(f"{where}.{key} must be {of.parameters[key].words}, but got {value!r}")

@@ -1,6 +1,7 @@
 """What stops a run before numbers that are not numbers reach its weights."""
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -140,10 +141,14 @@ class FiniteSteps(Callback):
         last = f"step {steps[-1]}" if len(steps) == 1 else f"one of the steps {steps[0]} to {steps[-1]}"
         bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
         network: Any = getattr(module, "network", module)
-        what = self._first_bad(network) or f"the gradient of {next(bad, 'all parameters together')}"
+        if any(isinstance(part, Tensor) and not _is_finite(part) for part in _parts(self._batch)):
+            what, remedy = "the pictures of its batch", "Look at the data"
+        else:
+            what = self._first_bad(network) or f"the gradient of {next(bad, 'all parameters together')}"
+            remedy = _remedy(trainer)
         raise NotFinite(
             f"{self.patience} steps in a row were not finite, the last being {last} of epoch "
-            f"{trainer.current_epoch}: {what}. The weights are those before them. {_remedy(trainer)}"
+            f"{trainer.current_epoch}: {what}. The weights are those before them. {remedy}"
         )
 
     def on_save_checkpoint(
@@ -184,6 +189,10 @@ class FiniteSteps(Callback):
             for statistic, before in zip(self._running, kept, strict=True):
                 statistic.copy_(before)
         return bad[0] if bad else None
+
+
+def _parts(batch: Any) -> Sequence[Any]:
+    return batch if isinstance(batch, Sequence) else (batch,)
 
 
 def _is_finite(x: Tensor) -> bool:

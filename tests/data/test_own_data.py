@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, TensorDataset
 
+import gsa
 from gsa.data import DigitsDataModule, ImageData, completed
 from gsa.runner import train
 from gsa.saved import read, read_checkpoint
@@ -151,6 +152,33 @@ def test_pictures_that_others_would_not_be_made_like_are_told_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         completed(Normalised(), 0).setup()
+
+
+@pytest.mark.parametrize("said, known", [
+    ({}, {"white": None, "pages": False, "whole": False}),
+    ({"white": 10000, "channels": "pages", "framing": "whole"}, {"white": 10000, "pages": True, "whole": True}),
+    ({"white": [10000], "channels": "pages"}, {"white": (10000,), "pages": True, "whole": False}),
+])  # fmt: skip
+def test_how_files_become_its_pictures_may_be_said(said, known):
+    data = Stripes()
+    for name, value in said.items():
+        setattr(data, name, value)
+    made = completed(data, 0)
+    made.setup()
+    pictures = gsa.models.PictureFormat.of(made.picture_format())
+    assert {name: getattr(pictures, name) for name in known} == known
+
+
+@pytest.mark.parametrize("name, value, message", [
+    ("framing", "all", r"Stripes.framing must be one of \['centre', 'whole'\], but got 'all'"),
+    ("channels", 13, r"Stripes.channels must be one of \['colour', 'grey', 'pages'\], but got 13"),
+    ("white", [1, 2], "white must be one number where channels are not pages"),
+])  # fmt: skip
+def test_another_way_than_there_is_is_refused(name, value, message):
+    data = Stripes()
+    setattr(data, name, value)
+    with pytest.raises(ValueError, match=message):
+        completed(data, 0)
 
 
 def test_a_number_alone_serves_one_channel_and_labels_may_be_numbers():

@@ -31,6 +31,24 @@ def test_every_epoch_has_its_own_order_of_everything():
     assert [i for _, i in EpochOrder(100, seed=1)] != epochs[0]
 
 
+@pytest.mark.parametrize("value, named", [(8.3, r"\[.*, 8.3"), (-2.0, r"\[-2.0"), (math.nan, r"\[nan, nan\]")])
+def test_pictures_that_are_read_one_by_one_are_numbers_in_the_unit(value, named):
+    """As those in memory are: augmentation would cut them, and the test would not. Planted: bytes."""
+
+    class Lazy(list):
+        pass
+
+    pictures = torch.rand(5, 1, 4, 4)
+    pictures[3, 0, 2, 2] = value
+    lazy = Lazy((picture, 0) for picture in pictures)
+    shown = NormalisedPictures(Subset(lazy, [2, 3]), [0], [1])
+    assert shown[0][0].shape == (1, 4, 4)
+    with pytest.raises(ValueError, match=rf"Lazy, row 1: pixels must be numbers in \[0, 1\], but got {named}"):
+        shown[1]
+    as_bytes = NormalisedPictures(Lazy([(torch.full((1, 4, 4), 200, dtype=torch.uint8), 0)]), [0], [1])
+    assert as_bytes[0][0].max() < 1
+
+
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_an_augmented_picture_is_a_function_of_seed_epoch_and_index(name):
     data = pictures_in_memory(torch.rand(3, 1, 16, 16), torch.zeros(3, dtype=torch.long), 1, "here")

@@ -7,7 +7,8 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from gsa.data import BadBatch, completed
-from gsa.runner import ConfigError, build, train
+from gsa.runner import ConfigError, build, check, train
+from gsa.training import NotFinite
 from tests.data.test_own_data import Stripes
 
 
@@ -53,6 +54,36 @@ def test_labels_of_every_batch_are_looked_at(configured, monkeypatch, part):
     message = rf"Mislabelled.{part}_dataloader\(\) must give int64 labels \[B\] in 0 … 1, .*but gave 2$"
     with pytest.raises(BadBatch, match=message):
         train(configured(target="tests.data.test_wrong_data.Mislabelled"))
+
+
+class Unknown(Stripes):
+    """With a pixel that is not known, in a picture after the first batch."""
+
+    part = "train"
+
+    def _loader(self, seed, **options):
+        loader = super()._loader(seed, **options | {"shuffle": False})
+        if seed == ("train", "val", "test").index(self.part):
+            loader.dataset.tensors[0][20:50, 0, 3, 3] = float("nan")
+        return loader
+
+
+@pytest.mark.parametrize("part, refused, message", [
+    ("train", NotFinite, "3 steps in a row .* epoch 0: the pictures of its batch. .* before them. Look at the data$"),
+    ("val", BadBatch, r"Unknown.val_dataloader\(\) must give finite pictures, but not all are"),
+    ("test", BadBatch, r"Unknown.test_dataloader\(\) must give finite pictures, but not all are"),
+])  # fmt: skip
+def test_pictures_that_are_not_known_end_a_run(configured, monkeypatch, part, refused, message):
+    monkeypatch.setattr(Unknown, "part", part)
+    with pytest.raises(refused, match=message):
+        train(configured(target="tests.data.test_wrong_data.Unknown"))
+
+
+def test_a_recipe_that_brings_keys_of_other_data_is_told_of(configured):
+    """Planted: the one that brings none."""
+    check(configured("recipe=own"))
+    with pytest.raises(ConfigError, match="unknown key 'data.size' .* takes count, batch_size; if a recipe brings it"):
+        check(configured("recipe=imagefolder"))
 
 
 class Angles(Stripes):

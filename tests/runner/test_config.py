@@ -45,10 +45,10 @@ def test_every_choice_of_every_group_can_be_built(configure, somewhere, group, c
                "rotmnist": "model=rotmnist_z2_sa"}  # fmt: skip
     extra = [fitting[choice]] if group == "data" and choice in fitting else []
     extra += [somewhere] if choice == "imagefolder" else []
-    extra += ["data._target_=tests.data.test_own_data.Stripes"] if choice == "own" else []
+    extra += ["data._target_=tests.data.test_own_data.Stripes"] if (group, choice) == ("data", "own") else []
     extra += (
         ["model=imagefolder_gsa"] if (group, choice) == ("recipe", "imagefolder") else []
-    )  # its keys are those data's
+    )  # its keys are its data's
     check(configure(f"{group}={choice}", *extra))
 
 
