@@ -1,5 +1,6 @@
 """Runs that are as small as they can be."""
 
+import copy
 from functools import cache
 
 from hydra import compose, initialize_config_module
@@ -32,6 +33,14 @@ def of_few_steps(*overrides, batches=4, folder):
 
 def composed(*overrides, folder):
     """The configuration of a run in a folder, as the command line would compose it."""
+    config = copy.deepcopy(_composed(overrides))
+    config.output_dir = str(folder)
+    return config
+
+
+@cache
+def _composed(overrides):
+    """Every one once: it takes Hydra a tenth of a second or two."""
     _registered()
     with initialize_config_module("gsa.configs", version_base="1.3"):
-        return compose("train", [f"output_dir='{folder}'", *overrides])
+        return compose("train", list(overrides))
