@@ -14,7 +14,7 @@ __all__ = ["AS_PAGES", "check_pages", "check_tiff", "in_words", "is_dark_at_zero
 # a pixel has; 2 where colours lie apart; (2,) where numbers are signed.
 _BITS, _COMPRESSION, _PHOTOMETRIC, _DESCRIPTION, _SAMPLES, _PLANES, _SAMPLE_FORMAT = 258, 259, 262, 270, 277, 284, 339
 _BIG = (b"II\x2b\0", b"MM\0\x2b")  # files with a longer header
-AS_PAGES = "save its channels as pages (docs/pictures.md, Channels)"
+AS_PAGES = "save its channels as pages (docs/pictures.md#channels-saved-as-pages)"
 
 
 def tags_of(picture: Image.Image) -> Any:

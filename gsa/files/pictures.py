@@ -1,5 +1,6 @@
 """Files of pictures, whatever is in them: a picture comes out, or one error that names the file."""
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -144,6 +145,7 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
     try:
         if isinstance(path, str | os.PathLike):
             _check_file(Path(path))
+        logging.getLogger("PIL.TiffImagePlugin").addFilter(_is_news)
         with Image.open(path, formats=FORMATS) as opened:  # a limit of its own warns at 89 million pixels
             yield opened
     except Exception as error:  # what decoders make of damaged bytes has no common name
@@ -156,6 +158,11 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
                 _NOT_READ if words is None else f"{_NOT_READ}, or a TIFF of a kind that is not read: {words}; {_READ}"
             )
         raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Of what Pillow logs: for each file that has more channels than it reads, an error, which is raised as well."""
+    return not record.getMessage().startswith("More samples per pixel")
 
 
 def _pages(opened: Image.Image) -> int:

@@ -123,11 +123,14 @@ def test_colours_of_16_bits_that_lie_apart_are_refused(tmp_path):
     (1, "d", 3, "1 number of 64 bits at every pixel;"), (13, "H", 1, "13 numbers of 16 bits at every pixel;"),
     (4, "H", 1, "4 numbers of 16 bits, as grey, not as colours, at every pixel;"),
 ])  # fmt: skip
-def test_a_tiff_of_a_kind_that_is_not_read_is_not_only_called_damaged(tmp_path, channels, kind, sample_format, words):
+def test_a_tiff_of_a_kind_that_is_not_read_is_not_only_called_damaged(
+    tmp_path, caplog, channels, kind, sample_format, words
+):
     numbers = numpy.zeros((8, 8, channels))
     (tmp_path / "a.tif").write_bytes(tiff(numbers, kind, sample_format=sample_format))
     with pytest.raises(ValueError, match=f"or a TIFF of a kind that is not read: {words} expected .* save its cha"):
         read_picture(tmp_path / "a.tif", "RGB", 8)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("channels, kind, planes, compressed", [
