@@ -102,7 +102,8 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
 
 def _field(said: str | None) -> Field:
     """What channels are, in words between commas; without one, scalars."""
-    kinds = [int(kind) if kind.isdecimal() else kind for kind in (said or "scalar").split(",")]
+    names = [name.strip() for name in (said or "scalar").split(",")]
+    kinds = [int(name) if name.isdecimal() else name for name in names]
     return kinds if len(kinds) > 1 else kinds[0]
 
 

@@ -14,15 +14,14 @@ from torch.utils.data import DistributedSampler
 from gsa.data._described import DescribedData
 from gsa.data._normalisation import Normalisation
 from gsa.data._own_batches import ResumedBatches, SharedBatches
+from gsa.data._reading import reading_of
 from gsa.data._workers import read_once, sheltered
-from gsa.files.reading import PictureReader
 
 __all__ = ["BadBatch", "ImageData", "OwnData", "completed"]
 
 _PARTS = ("train", "val", "test")
 _NUMBERS = ("num_classes", "in_channels", "image_size")
 _BEYOND = 1e-3  # [0, 1], by rounding
-_READING = {"channels": ("colour", "grey", "pages"), "framing": ("centre", "whole")}
 
 
 class BadBatch(ValueError):
@@ -35,8 +34,9 @@ class ImageData(Protocol):
 
     Loaders give pictures [B, C, H, W], float32, and labels, int64 [B] in 0 … num_classes − 1. If it has them, these are
     used, too: `classes`, the names of the labels; `mean` and `std` by channel, after `setup`, if its pictures are
-    (x − mean) / std of values x in [0, 1]; `name` and `source`, for the report; and `white`, `channels` and `framing`,
-    as of `ImageFolderDataModule`, if x is what that would read of files, as `gsa predict` will.
+    (x − mean) / std of values x in [0, 1]; `name` and `source`, for the report; and `reading`, a
+    dictionary of `white`, `channels` and `framing` as of `ImageFolderDataModule`, if x is what that would read of
+    files, as `gsa predict` will.
     """
 
     num_classes: int
@@ -99,22 +99,11 @@ class OwnData(DescribedData):
         self.name = getattr(inner, "name", None) or type(inner).__name__  # Lightning's own is None
         self.source = getattr(inner, "source", None) or type(inner).__module__
         self.mean, self.std = [0.0] * self.in_channels, [1.0] * self.in_channels  # until it is set up
-        self._read_as(inner)
+        for name, value in reading_of(inner).items():
+            setattr(self, name, value)
         self.parts: dict[str, _Part] = {}
         self._sizes: dict[str, int] = {}  # of first batches: not every loader has one for all
         self.batch_size, self.eval_batch_size = 0, 100  # the first until the loaders are asked
-
-    def _read_as(self, inner: Any) -> None:
-        """How files become its pictures, if it says so."""
-        for name, known in _READING.items():
-            value = getattr(inner, name, None) or known[0]
-            if value not in known:
-                raise ValueError(f"{type(inner).__name__}.{name} must be one of {list(known)}, but got {value!r}")
-            setattr(self, name, value)
-        white = getattr(inner, "white", None)
-        if white is not None:
-            self.white = tuple(map(int, white)) if isinstance(white, Sequence) else int(white)
-            PictureReader(self.image_size, self.in_channels, self.white, self.channels == "pages")
 
     def prepare_data(self) -> None:
         self.inner.prepare_data()
@@ -154,7 +143,7 @@ class OwnData(DescribedData):
         judges = trainer.validating or trainer.sanity_checking
         part = "train" if trainer.training else "val" if judges else "test"
         self._check_labels(part, batch[1])
-        if part != "train" and not batch[0].sum().isfinite():  # in training, a step is left out
+        if part != "train" and not batch[0].isfinite().all():  # in training, a step is left out
             raise BadBatch(
                 f"{type(self.inner).__name__}.{part}_dataloader() must give finite pictures, but not all are"
             )

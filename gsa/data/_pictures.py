@@ -22,6 +22,9 @@ from gsa.data._workers import sheltered
 __all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "labels_of", "pictures_in_memory"]
 
 
+_ROUNDED = 1e-3  # beyond [0, 1], as by a change of size
+
+
 class LabelledPictures(Protocol):
     """By index, a picture [C, H, W], float in [0, 1] or uint8, and its label: what a data set is read as."""
 
@@ -218,7 +221,9 @@ class NormalisedPictures(Normalisation, Dataset):
         found = together(indices) if together else [self.dataset[index] for index in indices]
         pictures = torch.stack([_in_unit(picture) for picture, _ in found])
         if any(picture.is_floating_point() for picture, _ in found):
-            _refuse_beyond(pictures, type(rows_of(self.dataset)[0]).__name__, indices)
+            held, places = rows_of(self.dataset)
+            _refuse_beyond(pictures, type(held).__name__, [places[index] for index in indices], _ROUNDED)
+            pictures = pictures.clamp(0, 1)
         return pictures, torch.tensor([int(label) for _, label in found])
 
 
@@ -256,11 +261,11 @@ def pictures_in_memory(pictures: Tensor, labels: Tensor, num_classes: int, where
     return TensorDataset(pictures, labels)
 
 
-def _refuse_beyond(pictures: Tensor, where: str, rows: Sequence[int] | None = None) -> None:
+def _refuse_beyond(pictures: Tensor, where: str, rows: Sequence[int] | None = None, rounded: float = 0.0) -> None:
     """Pictures [N, C, H, W] that are not numbers in [0, 1], of these rows of a data set."""
     low, high = pictures.flatten(1).amin(1), pictures.flatten(1).amax(1)
     # written so that NaN, which amin and amax hand on, is refused too
-    wrong = ~((low >= 0) & (high <= 1))
+    wrong = ~((low >= -rounded) & (high <= 1 + rounded))
     _refuse(wrong, where, "pixels must be numbers in [0, 1]", torch.stack((low, high), 1), rows)
 
 

@@ -66,7 +66,10 @@ def check_tiff(picture: Image.Image) -> None:
     tags, bands = tags_of(picture), len(picture.getbands())
     bits, signed = max(tags.get(_BITS, (1,))), 2 in tags.get(_SAMPLE_FORMAT, ())
     if (samples := tags.get(_SAMPLES, 1)) > bands:
-        raise ValueError(f"it has {samples} numbers at every pixel, of which {bands} would be read: {AS_PAGES}")
+        raise ValueError(
+            f"it has {samples} numbers at every pixel, of which {bands} would be read: {AS_PAGES}, or save it without "
+            "those that are not meant"
+        )
     if tags.get(_PLANES) == 2 and bits > 8 and bands > 1:
         raise ValueError(
             f"colours that lie apart (planar) must have at most 8 bits a number, but have {bits}: save them interleaved"

@@ -17,15 +17,14 @@ _HOT = 0.001  # share of pixels that may be brighter than what is called the bri
 
 def brightest(path: str | os.PathLike[str], page: int = 0) -> tuple[int, int] | None:
     """Of a grey picture of more than 8 bits, what all but a thousandth of the pixels do not exceed, as hot ones do, and
-    the largest whole number that it could hold; None of others. Where there are other numbers than 0 and that largest
-    one, it counts for no pixel: it may stand for what is not known."""
+    the largest whole number that it could hold; None of others. That largest one may stand for what is not known, and
+    is left out where fewer than half of the pixels have it, and some another one than 0."""
     with Image.open(path, formats=FORMATS) as opened:
         opened.seek(page)
         if not opened.mode.startswith("I"):
             return None
         values, white = numbers_of(opened)
-        known = values[values < white]
-        return int(_almost_largest(known if known.any() else values)), int(white)
+        return int(_almost_largest(_known(values, white))), int(white)
 
 
 def has_dark_numbers(path: str | os.PathLike[str], pages: Sequence[int] = (0,)) -> bool:
@@ -42,9 +41,15 @@ def has_dark_numbers(path: str | os.PathLike[str], pages: Sequence[int] = (0,)) 
 def _is_dark(opened: Any, page: int) -> bool:
     opened.seek(page)
     if opened.mode == "F":
-        return bool(_almost_largest(numpy.asarray(opened)) < 0.25) and is_dark_at_zero(opened)
+        values = numpy.asarray(opened)
+        return bool(_almost_largest(_known(values if is_dark_at_zero(opened) else 1 - values, 1)) < 0.25)
     deep = len(opened.getbands()) > 1 and any(";16" in str(tile) for tile in opened.tile)
-    return deep and bool(numpy.asarray(opened.convert("RGB")).max() < 64)
+    return deep and bool(_almost_largest(numpy.asarray(opened.convert("RGB"))) < 64)
+
+
+def _known(values: numpy.ndarray, white: float) -> numpy.ndarray:
+    known = values[values < white]
+    return known if 2 * known.size > values.size and known.any() else values
 
 
 def _almost_largest(values: numpy.ndarray) -> Any:

@@ -39,8 +39,8 @@ _GREY = "#808080"  # beside what is not square
 _LONG = 2  # sides
 _NOT_READ = f"it is not a whole file of {', '.join(FORMATS)}"
 _READ = (
-    "expected one number at every pixel, of up to 32 bits, two of 8, three or four of 8, or of 16 in colours; floating "
-    f"numbers alone, of 32; of others, {AS_PAGES}"
+    "expected one number at every pixel, of up to 32 bits; grey of 8 bits and opacity; colours of 8 or 16 bits, perhaps"
+    f" with opacity; or one floating number, of 32 bits. Of others, {AS_PAGES}"
 )
 
 
@@ -155,7 +155,7 @@ def _opened(path: str | os.PathLike[str] | BinaryIO) -> Iterator[Image.Image]:
         elif isinstance(error, UnidentifiedImageError):
             words = in_words(path) if isinstance(path, str | os.PathLike) else None
             reason = (
-                _NOT_READ if words is None else f"{_NOT_READ}, or a TIFF of a kind that is not read: {words}; {_READ}"
+                _NOT_READ if words is None else f"{_NOT_READ}, or a TIFF of a kind that is not read, {words}: {_READ}"
             )
         raise ValueError(printable(f"{name} cannot be read as a picture: {reason}")) from error
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,15 +16,15 @@ Field: TypeAlias = str | int | Sequence[str | int]
 
 def representation(matrices: Tensor, field: Field) -> Tensor:
     """`Group.representation` of a group with these matrices, float64 [|H|, 2, 2]."""
-    if isinstance(field, str | int):
+    if isinstance(field, str) or not isinstance(field, Sequence):
         return _of_one(matrices, field)
-    parts = [_of_one(matrices, one) for one in field] if isinstance(field, Sequence) else []
+    parts = [_of_one(matrices, one) for one in field if not isinstance(field, bytes)]
     if not parts:
         raise _unknown(field)
     return torch.stack([torch.block_diag(*blocks) for blocks in zip(*parts, strict=True)])
 
 
-def _of_one(matrices: Tensor, field: str | int) -> Tensor:
+def _of_one(matrices: Tensor, field: Any) -> Tensor:
     if is_count(field, least=1):
         return _directions(matrices, int(field))
     names = str(field).split("*")

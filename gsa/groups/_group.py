@@ -146,7 +146,7 @@ class Group:
             "vector"        2: (x, y), x to the right and y up
             "axis"          2 for a direction θ that is the same after half a turn: (cos 2θ, sin 2θ)
             n               2 for one that is the same after 360°/n: (cos nθ, sin nθ); 1 is "vector", 2 "axis"
-            "pair*vector"   4: the vector of the left, the vector of the right; other products alike
+            "pair*vector"   4: the vector of the left, the vector of the right; products of other names alike
 
             ρ(R(a) Mˢ) = R(n · a) diag((−1)ⁿ, −(−1)ⁿ)ˢ    of directions, in turns R and the left–right mirror M
 

@@ -10,6 +10,7 @@ from gsa.groups._group import Group
 __all__ = ["group"]
 
 _NAME = re.compile(r"(Z2|R([1-9][0-9]*))(M?)")
+# Of Z, Z2 alone is one of ours: elsewhere it has two elements, and Z3 three.
 _ELSEWHERE = re.compile(r"(?P<kind>[CDPR]|Z(?=2))_?(?P<rotations>[1-9][0-9]*)(?P<mirrored>M?)", re.IGNORECASE)
 
 

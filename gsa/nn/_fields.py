@@ -25,12 +25,12 @@ class _Fields(WithTables):
         self.keep_table("representation", self.group.representation(field))
         self.numbers = self.representation.shape[-1]
 
-    def _moved(self, numbers: str, fields: Tensor) -> Tensor:
+    def _moved(self, equation: str, fields: Tensor) -> Tensor:
         """A sum over the numbers of fields: "hxy, …" with the matrices first, fields as [B, K, N, …]."""
         table = self.representation
         if fields.dtype in (torch.float64, torch.complex128) and table.dtype != torch.float64:
             table = self._exact["representation"]  # without parameters, nobody may have cast this
-        return torch.einsum(numbers, table.to(fields), fields.unflatten(1, (-1, self.numbers))).flatten(1, 2)
+        return torch.einsum(equation, table.to(fields), fields.unflatten(1, (-1, self.numbers))).flatten(1, 2)
 
     def _are_fields(self, x: Tensor) -> bool:
         return x.shape[1] > 0 and x.shape[1] % self.numbers == 0

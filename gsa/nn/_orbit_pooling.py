@@ -55,9 +55,9 @@ class OrbitPooling(nn.Module):
         check_kind(nn.Module, network=network)
         check_choice(("max", "mean"), kind=kind)
         self.network, self.group, self.kind, self.outputs = network, groups.group(group), kind, outputs
-        self.fields = None if outputs == "scalar" else PosesToFields(self.group, outputs)
+        self.fields = None if outputs in ("scalar", ["scalar"], ("scalar",)) else PosesToFields(self.group, outputs)
         if self.fields is not None and kind == "max":
-            raise ValueError(f"none of several vectors is the largest in all poses: {outputs=} needs kind='mean'")
+            raise ValueError(f"no pose of a field has the largest of all its numbers: {outputs=} needs kind='mean'")
         self._inverses: list[int] = self.group.inverse.tolist()
         swaps = self.group.matrices[:, 0, 0].abs() < 1e-9  # odd quarter turns, after which oblong pictures stand
         self._standing: list[int] = swaps.nonzero().flatten().tolist()

@@ -106,7 +106,9 @@ class GroupAction(Action):
 
     def __init__(self, group: Group | str, inputs: Field = "scalar", outputs: Field = "scalar") -> None:
         self.group = groups.group(group)
-        self.inputs, self.outputs = inputs, outputs
+        self.inputs, self.outputs = (
+            _kinds(field)[0] if len(_kinds(field)) == 1 else field for field in (inputs, outputs)
+        )
         self._of_inputs, self._of_outputs = map(self.group.representation, (inputs, outputs))
         self.name = self.group.name
         self.elements = [self.group.describe(g) for g in range(self.group.order)]
@@ -194,10 +196,11 @@ class _OfAnyKind(Action):
 
     def __init__(self, whole: GroupAction) -> None:
         self.name, self.elements, self.exact = whole.name, whole.elements, whole.exact
-        kinds = [kind for field in (whole.inputs, whole.outputs) for kind in _kinds(field)]
         self._scalars = copy.copy(whole)  # which may be of a class of one's own
         self._scalars.outputs = "scalar"
-        self._others = [whole, *(GroupAction(whole.group, outputs=kind) for kind in dict.fromkeys((1, 2, *kinds)))]
+        fields = [whole.inputs, *_kinds(whole.inputs), *_kinds(whole.outputs), "vector", "axis"]
+        others = [field for place, field in enumerate(fields) if field != "scalar" and field not in fields[:place]]
+        self._others = [whole, *(GroupAction(whole.group, outputs=field) for field in others)]
 
     def act(self, x: Tensor, element: int) -> Tensor:
         return self._scalars.act(x, element)

@@ -47,6 +47,7 @@ class FiniteSteps(Callback):
             raise ValueError(f"patience must be at least 1, but got {patience}")
         self.patience = patience
         self._batch: Any = None
+        self._loss = torch.zeros(())
         # What every step looks at, found once: of batch norms also what they were before the step.
         self._parameters: list[nn.Parameter] = []
         self._running: list[Tensor] = []
@@ -77,7 +78,8 @@ class FiniteSteps(Callback):
 
     def on_before_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule, loss: Tensor) -> None:
         # The gradients of an infinite loss may be finite, and are not to be believed. All processes then share the NaN.
-        loss.register_hook((loss.detach() * 0 + 1).mul)
+        self._loss = loss.detach()
+        loss.register_hook((self._loss * 0 + 1).mul)
 
     def on_before_optimizer_step(
         self, trainer: lightning.Trainer, module: lightning.LightningModule, optimizer: Optimizer
@@ -142,9 +144,10 @@ class FiniteSteps(Callback):
         bad = (name for name, p in module.named_parameters() if p.grad is not None and not _is_finite(p.grad))
         network: Any = getattr(module, "network", module)
         if any(isinstance(part, Tensor) and not _is_finite(part) for part in _parts(self._batch)):
-            what, remedy = "the pictures of its batch", "Look at the data"
+            what, remedy = "its batch", "Look at the data"
         else:
-            what = self._first_bad(network) or f"the gradient of {next(bad, 'all parameters together')}"
+            loss = "" if _is_finite(self._loss) else "the loss"
+            what = self._first_bad(network) or loss or f"the gradient of {next(bad, 'all parameters together')}"
             remedy = _remedy(trainer)
         raise NotFinite(
             f"{self.patience} steps in a row were not finite, the last being {last} of epoch "

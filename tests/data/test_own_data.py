@@ -161,22 +161,25 @@ def test_pictures_that_others_would_not_be_made_like_are_told_of():
 ])  # fmt: skip
 def test_how_files_become_its_pictures_may_be_said(said, known):
     data = Stripes()
-    for name, value in said.items():
-        setattr(data, name, value)
+    data.reading = said
+    data.channels = 13  # which is of the module itself
     made = completed(data, 0)
     made.setup()
     pictures = gsa.models.PictureFormat.of(made.picture_format())
     assert {name: getattr(pictures, name) for name in known} == known
 
 
-@pytest.mark.parametrize("name, value, message", [
-    ("framing", "all", r"Stripes.framing must be one of \['centre', 'whole'\], but got 'all'"),
-    ("channels", 13, r"Stripes.channels must be one of \['colour', 'grey', 'pages'\], but got 13"),
-    ("white", [1, 2], "white must be one number where channels are not pages"),
+@pytest.mark.parametrize("reading, message", [
+    ({"framing": "all"}, r"Stripes.reading\['framing'\] must be one of \('centre', 'whole'\), but got 'all'"),
+    ({"channels": 13}, r"Stripes.reading\['channels'\] must be one of \('colour', 'grey', 'pages'\), but got 13"),
+    ({"white": [1, 2]}, "white must be one number where channels are not pages"),
+    ({"white": 0.5}, r"Stripes.reading\['white'\] must be a positive integer, .* but got 0.5"),
+    ({"black": 0}, "Stripes.reading must be a dictionary of white, channels, framing, but got {'black': 0}"),
+    ("pages", "Stripes.reading must be a dictionary of white, channels, framing, but got 'pages'"),
 ])  # fmt: skip
-def test_another_way_than_there_is_is_refused(name, value, message):
+def test_another_way_than_there_is_is_refused(reading, message):
     data = Stripes()
-    setattr(data, name, value)
+    data.reading = reading
     with pytest.raises(ValueError, match=message):
         completed(data, 0)
 

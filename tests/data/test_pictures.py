@@ -43,8 +43,10 @@ def test_pictures_that_are_read_one_by_one_are_numbers_in_the_unit(value, named)
     lazy = Lazy((picture, 0) for picture in pictures)
     shown = NormalisedPictures(Subset(lazy, [2, 3]), [0], [1])
     assert shown[0][0].shape == (1, 4, 4)
-    with pytest.raises(ValueError, match=rf"Lazy, row 1: pixels must be numbers in \[0, 1\], but got {named}"):
+    with pytest.raises(ValueError, match=rf"Lazy, row 3: pixels must be numbers in \[0, 1\], but got {named}"):
         shown[1]
+    rounded = NormalisedPictures(Lazy([(torch.full((1, 4, 4), 1.0000002), 0)]), [0], [1])
+    assert rounded[0][0].max() == 1
     as_bytes = NormalisedPictures(Lazy([(torch.full((1, 4, 4), 200, dtype=torch.uint8), 0)]), [0], [1])
     assert as_bytes[0][0].max() < 1
 

@@ -69,7 +69,7 @@ class Unknown(Stripes):
 
 
 @pytest.mark.parametrize("part, refused, message", [
-    ("train", NotFinite, "3 steps in a row .* epoch 0: the pictures of its batch. .* before them. Look at the data$"),
+    ("train", NotFinite, "3 steps in a row .* epoch 0: its batch. .* before them. Look at the data$"),
     ("val", BadBatch, r"Unknown.val_dataloader\(\) must give finite pictures, but not all are"),
     ("test", BadBatch, r"Unknown.test_dataloader\(\) must give finite pictures, but not all are"),
 ])  # fmt: skip

@@ -119,16 +119,16 @@ def test_colours_of_16_bits_that_lie_apart_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("channels, kind, sample_format, words", [
-    (2, "H", 1, "2 numbers of 16 bits at every pixel;"), (3, "f", 3, "3 numbers of 32 bits at every pixel;"),
-    (1, "d", 3, "1 number of 64 bits at every pixel;"), (13, "H", 1, "13 numbers of 16 bits at every pixel;"),
-    (4, "H", 1, "4 numbers of 16 bits, as grey, not as colours, at every pixel;"),
+    (2, "H", 1, "2 numbers of 16 bits at every pixel:"), (3, "f", 3, "3 numbers of 32 bits at every pixel:"),
+    (1, "d", 3, "1 number of 64 bits at every pixel:"), (13, "H", 1, "13 numbers of 16 bits at every pixel:"),
+    (4, "H", 1, "4 numbers of 16 bits, as grey, not as colours, at every pixel:"),
 ])  # fmt: skip
 def test_a_tiff_of_a_kind_that_is_not_read_is_not_only_called_damaged(
     tmp_path, caplog, channels, kind, sample_format, words
 ):
     numbers = numpy.zeros((8, 8, channels))
     (tmp_path / "a.tif").write_bytes(tiff(numbers, kind, sample_format=sample_format))
-    with pytest.raises(ValueError, match=f"or a TIFF of a kind that is not read: {words} expected .* save its cha"):
+    with pytest.raises(ValueError, match=f"or a TIFF of a kind that is not read, {words} expected .* save its cha"):
         read_picture(tmp_path / "a.tif", "RGB", 8)
     assert not caplog.records
 
@@ -161,13 +161,14 @@ def test_a_fourth_number_that_is_no_opacity_is_not_lost(tmp_path):
 
 
 def test_what_is_not_known_is_not_the_brightest(tmp_path):
-    """A border of 65535; planted: black and white, and a file all white."""
+    """A border of 65535; planted: black and white, a file all white, and one that is white for the most part."""
     values = numpy.full((20, 20), 3000)
     for border, expected in ((0, 3000), (5, 3000)):
         values[:border] = 65535
         (tmp_path / "a.tif").write_bytes(tiff(values, "H"))
         assert brightest(tmp_path / "a.tif") == (expected, 65535)
-    for values in (numpy.where(numpy.eye(20), 65535, 0), numpy.full((20, 20), 65535)):
+    bright_field = numpy.where(numpy.arange(400).reshape(20, 20) < 40, 9000, 65535)
+    for values in (numpy.where(numpy.eye(20), 65535, 0), numpy.full((20, 20), 65535), bright_field):
         (tmp_path / "a.tif").write_bytes(tiff(values, "H"))
         assert brightest(tmp_path / "a.tif") == (65535, 65535)
 
@@ -178,6 +179,9 @@ def test_floating_numbers_that_come_out_dark_are_found(tmp_path, largest, is_dar
     values = numpy.linspace(0, largest, 2500).reshape(50, 50)
     values[0, 0] = 1
     (tmp_path / "a.tif").write_bytes(tiff(values, "f"))
+    assert has_dark_numbers(tmp_path / "a.tif") is is_dark
+    values[:10] = 1  # not known
+    (tmp_path / "a.tif").write_bytes(tiff(1 - values, "f", white_is_zero=True))
     assert has_dark_numbers(tmp_path / "a.tif") is is_dark
     light = Image.fromarray(numpy.ones((50, 50), "float32"))
     light.save(tmp_path / "b.tif", save_all=True, append_images=[Image.fromarray(values.astype("float32"))])

@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 
+import numpy
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
@@ -186,6 +187,7 @@ def test_fields_of_every_kind_are_representations(group):
         assert made.shape == (found.order, numbers, numbers) and made.dtype == torch.float64
         torch.testing.assert_close(made[:, None] @ made, made[found.product])
         torch.testing.assert_close(made.mT @ made, torch.eye(numbers).to(made).expand_as(made))
+    assert torch.equal(found.representation(numpy.int64(3)), found.representation(3))
     together = found.representation(list(kinds))
     assert together.shape[1] == sum(kinds.values()) and torch.equal(together[:, 4:6, 4:6], found.matrices)
     assert torch.equal(together[:, 1, 1], found.representation("pseudoscalar").flatten())
@@ -195,7 +197,9 @@ def test_fields_of_every_kind_are_representations(group):
     assert torch.equal(found.representation("pair*vector")[:, 2:, 2:], left[:, None, None] * found.matrices)
 
 
-@pytest.mark.parametrize("wrong", ["vectors", "", [], ["scalar", "arrow"], 1.5, None, True, -1, "pair*", ("axis", [1])])
+@pytest.mark.parametrize(
+    "wrong", ["vectors", "", [], ["scalar", "arrow"], 1.5, None, True, 0, -1, "pair*", ("axis", [1]), b"vector"]
+)
 def test_a_field_of_no_kind_is_refused(wrong):
     with pytest.raises(ValueError, match=r"a field is one of \['scalar', .*, but got "):
         gsa.group("R4").representation(wrong)

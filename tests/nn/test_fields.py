@@ -107,6 +107,9 @@ def test_fields_of_several_kinds_are_made_and_judged_together(group):
     x, action = torch.rand(2, 1, 7, 7), GroupAction(group, outputs=field)
     assert_equivariant(network, x, action)
     assert not LayerReport.of(network, x, action).broken
+    taken = GroupAction(group, inputs=field)
+    taking = nn.Sequential(nn.Identity(), FieldsToPoses(group, field), nn.Conv3d(10, 2, 1), nn.SiLU())
+    assert not LayerReport.of(taking, torch.rand(2, 10, 7, 7), taken).broken
     with pytest.raises(AssertionError):
         assert_equivariant(network, x, GroupAction(group, outputs=[*field[1:], field[0]]))
     heads = nn.Sequential(LiftingConvolution(group, 1, 2, 3), TwoHeads(group))
