@@ -70,9 +70,11 @@ def attend(
     if _is_transformed():
         if dropout:
             raise ValueError(
-                f"torch.func and forward mode take derivatives of attention without dropout only, but got {dropout}"
+                f"torch.func and forward mode take derivatives of attention without dropout only, but got {dropout}: "
+                "call eval(), or take those of torch.autograd.grad(create_graph=True)"
             )
-        return attend_plainly(call)
+        with torch.autocast(query.device.type, enabled=False):
+            return attend_plainly(call)
     choice = _registry.choose(query.device, query.dtype, backend)
     if torch.compiler.is_exporting():
         return torch.ops.gsa.attend(*packed(call, backend or "auto"))  # chosen where the program runs
@@ -220,7 +222,7 @@ def _differentiate_twice(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
     """Second derivatives, of whatever backend, come from the reference, and with them all higher ones."""
     *tensors, window, seed = ctx.saved_tensors
     higher = torch.is_grad_enabled()  # create_graph=True
-    with torch.enable_grad():
+    with torch.enable_grad(), torch.autocast(ctx.saved_tensors[0].device.type, enabled=False):
         tensors = [t.view_as(t) if higher and t.requires_grad else t.detach().requires_grad_() for t in tensors]
         grad, query, key, value, spatial, pose = tensors
         call = Call(query, key, value, spatial, pose, window, seed, ctx.regular, ctx.dropout, ctx.crop)

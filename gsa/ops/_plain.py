@@ -27,6 +27,8 @@ def attend_plainly(call: Call) -> Tensor:
     The N = min(U · V, H · W) pixels that every pixel may see are gathered, and the scores written out:
     B · heads · H · W · N · M · (d + P) numbers in the regular form, P · Q of them for each key in the summed one.
     """
+    if call.query.dtype != call.sum_dtype:  # halves
+        return attend_plainly(call.to(call.sum_dtype)).to(call.query.dtype)
     query, spatial, window = call.query, call.spatial, call.window
     height, width, head_dim = query.shape[-3:]
     position, pixel, visible = _window(height, width, window)

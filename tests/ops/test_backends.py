@@ -222,15 +222,39 @@ def test_keys_that_take_no_part_take_none_however_low_the_others_score(backend):
     torch.testing.assert_close(ops.attend(*five, window, form=form, backend=backend), expected)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")  # of torch.func.jvp
 @pytest.mark.parametrize("backend", ops.backends("cpu"))
 def test_autocast_does_not_reach_into_the_op(backend):
+    """Nor into its second derivatives, or those of torch.func."""
     five, window, form = tensors("regular", "square", dtype=torch.float32)
+
+    def of_query(query):
+        return ops.attend(query, *five[1:], window, form=form, backend=backend)
+
     results = []
     for enabled in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            output = ops.attend(*five, window, form=form, backend=backend)
-            results.append((output, *torch.autograd.grad(output.square().sum(), five)))
+            output = of_query(five[0])
+            first = torch.autograd.grad(output.square().sum(), five, create_graph=True)
+            second = torch.autograd.grad(sum(gradient.square().sum() for gradient in first), five)
+            results.append((output, *first, *second, *torch.func.jvp(of_query, (five[0],), (five[0],))))
     assert all(map(torch.equal, *results))
+
+
+@pytest.mark.parametrize("form", ["regular", "summed"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_derivatives_of_torch_func_sum_halves_in_float32(form, dtype):
+    """Scores beyond what float16 holds; planted: what would come of halves alone."""
+    five, window, form = tensors(form, "square", dtype=torch.float32)
+    halves = [(x * (150 if place < 2 else 1)).detach().to(dtype) for place, x in enumerate(five)]
+
+    def of_query(query):
+        return ops.attend(query, *halves[1:], window, form=form)
+
+    output, transposed = torch.func.vjp(of_query, halves[0])
+    torch.testing.assert_close(output, of_query(halves[0]), rtol=1e-2, atol=1e-2)
+    assert output.dtype == dtype and transposed(torch.ones_like(output))[0].isfinite().all()
+    assert not (halves[0] @ halves[1].mT).isfinite().all() or dtype == torch.bfloat16
 
 
 def test_maps_of_attention_are_no_larger_than_the_picture_allows():
