@@ -35,7 +35,7 @@ class ImageData(Protocol):
     Loaders give pictures [B, C, H, W], float32, and labels, int64 [B] in 0 … num_classes − 1. If it has them, these are
     used, too: `classes`, the names of the labels; `mean` and `std` by channel, after `setup`, if its pictures are
     (x − mean) / std of values x in [0, 1]; `name` and `source`, for the report; and `reading`, a dictionary of `white`,
-    `channels` and `framing` as of `ImageFolderDataModule`, if x is what that would read of files, as `gsa predict` will.
+    `channels` and `framing` as of `ImageFolderDataModule`, if x is what that reads of files, as `gsa predict` does.
     """
 
     num_classes: int
