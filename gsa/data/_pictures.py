@@ -21,7 +21,6 @@ from gsa.data._workers import sheltered
 
 __all__ = ["LabelledPictures", "NormalisedPictures", "PictureDataModule", "labels_of", "pictures_in_memory"]
 
-
 _ROUNDED = 1e-3  # beyond [0, 1], as by a change of size
 
 

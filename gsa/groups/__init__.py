@@ -1,7 +1,7 @@
 """The algebra of planar symmetries and their action on pictures and features."""
 
 from gsa.groups._action import act_on_plane, is_on_grid, sample_bilinearly
-from gsa.groups._fields import Field
+from gsa.groups._fields import Field, kinds_of
 from gsa.groups._group import Element, Group
 from gsa.groups._planar import group
 
@@ -12,5 +12,6 @@ __all__ = [
     "act_on_plane",
     "group",
     "is_on_grid",
+    "kinds_of",
     "sample_bilinearly",
 ]

@@ -9,16 +9,20 @@ from torch import Tensor
 
 from gsa._checks import is_count
 
-__all__ = ["Field", "representation"]
+__all__ = ["Field", "kinds_of", "representation"]
 
 Field: TypeAlias = str | int | Sequence[str | int]
 
 
+def kinds_of(field: Field) -> tuple[str | int, ...]:
+    """The kinds of a field, one after another: ("scalar",) of "scalar"."""
+    given: Any = field  # whatever it is, `representation` refuses it
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else (given,)
+
+
 def representation(matrices: Tensor, field: Field) -> Tensor:
     """`Group.representation` of a group with these matrices, float64 [|H|, 2, 2]."""
-    if isinstance(field, str) or not isinstance(field, Sequence):
-        return _of_one(matrices, field)
-    parts = [_of_one(matrices, one) for one in field if not isinstance(field, bytes)]
+    parts = [_of_one(matrices, kind) for kind in kinds_of(field)]
     if not parts:
         raise _unknown(field)
     return torch.stack([torch.block_diag(*blocks) for blocks in zip(*parts, strict=True)])

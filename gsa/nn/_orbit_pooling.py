@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa._checks import check_choice, check_floating, check_kind
-from gsa.groups import Field, Group
+from gsa.groups import Field, Group, kinds_of
 from gsa.nn._fields import PosesToFields
 from gsa.nn._strongest import strongest
 
@@ -55,7 +55,7 @@ class OrbitPooling(nn.Module):
         check_kind(nn.Module, network=network)
         check_choice(("max", "mean"), kind=kind)
         self.network, self.group, self.kind, self.outputs = network, groups.group(group), kind, outputs
-        self.fields = None if outputs in ("scalar", ["scalar"], ("scalar",)) else PosesToFields(self.group, outputs)
+        self.fields = None if kinds_of(outputs) == ("scalar",) else PosesToFields(self.group, outputs)
         if self.fields is not None and kind == "max":
             raise ValueError(f"no pose of a field has the largest of all its numbers: {outputs=} needs kind='mean'")
         self._inverses: list[int] = self.group.inverse.tolist()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gsa import groups
-from gsa.groups import Field, Group
+from gsa.groups import Field, Group, kinds_of
 from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._plane import on_plane
 
@@ -107,7 +107,7 @@ class GroupAction(Action):
     def __init__(self, group: Group | str, inputs: Field = "scalar", outputs: Field = "scalar") -> None:
         self.group = groups.group(group)
         self.inputs, self.outputs = (
-            _kinds(field)[0] if len(_kinds(field)) == 1 else field for field in (inputs, outputs)
+            kinds[0] if len(kinds := kinds_of(field)) == 1 else field for field in (inputs, outputs)
         )
         self._of_inputs, self._of_outputs = map(self.group.representation, (inputs, outputs))
         self.name = self.group.name
@@ -198,7 +198,7 @@ class _OfAnyKind(Action):
         self.name, self.elements, self.exact = whole.name, whole.elements, whole.exact
         self._scalars = copy.copy(whole)  # which may be of a class of one's own
         self._scalars.outputs = "scalar"
-        fields = [whole.inputs, *_kinds(whole.inputs), *_kinds(whole.outputs), "vector", "axis"]
+        fields = [whole.inputs, *kinds_of(whole.inputs), *kinds_of(whole.outputs), "vector", "axis"]
         others = [field for place, field in enumerate(fields) if field != "scalar" and field not in fields[:place]]
         self._others = [whole, *(GroupAction(whole.group, outputs=field) for field in others)]
 
@@ -211,10 +211,6 @@ class _OfAnyKind(Action):
     def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
         errors = [one.error(after, before, element, shape, floor) for one in (self._scalars, *self._others)]
         return min((error for error in errors if error is not None), default=None)
-
-
-def _kinds(field: Field) -> Sequence[str | int]:
-    return (field,) if isinstance(field, str | int) else field
 
 
 def _turned(turn: Tensor, fields: Tensor) -> Tensor:
