@@ -22,7 +22,7 @@ from typing import Any
 
 import gsa
 from gsa._extras import not_installed
-from gsa._handled import end_as_init, handled
+from gsa._handled import end_as_commands_do, handled
 from gsa._memory import is_out_of_memory
 from gsa._nearest import nearest
 from gsa._streams import note, open_streams, stop_telling
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The command. 0 when all is well; 1 when a symmetry is broken or a picture cannot be read; 2 when it is asked
     what it cannot do; 130 when it is stopped by Ctrl-C."""
     open_streams()
-    end_as_init()
+    end_as_commands_do()
     try:
         try:
             options = _parser().parse_args(arguments)
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def train() -> None:
     """The command gsa-train, `gsa.runner.main`, which needs more packages than this one, and seconds to be loaded."""
-    end_as_init()
+    end_as_commands_do()
     try:
         from gsa import runner
     except ModuleNotFoundError as error:

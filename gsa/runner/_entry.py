@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from gsa._handled import end_as_init
+from gsa._handled import end_as_commands_do
 from gsa._origin import comes_from, comes_through
 from gsa._streams import note, open_streams, outlive_readers
 from gsa.files import one_line, printable_lines
@@ -73,7 +73,7 @@ def main() -> None:
     """Train a network. A configuration that cannot be run exits with code 2."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here instead of being printed by Hydra
     open_streams()
-    end_as_init()
+    end_as_commands_do()
     for what, asked in _SURROUNDINGS.items():
         try:
             asked()

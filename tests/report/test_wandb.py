@@ -19,6 +19,7 @@ from gsa.explore._page import filled
 from gsa.report import GALLERY, dashboard
 from gsa.runner import ConfigError, train
 from gsa.runner._wandb import _refused_by, complete_wandb
+from tests.forks import python
 from tests.runs import SMALL
 
 ROOT = Path(gsa.__file__).parent.parent
@@ -99,12 +100,9 @@ def test_the_page_is_logged_as_the_docs_say_and_as_it_is(tmp_path, monkeypatch):
 
 def test_a_run_logs_offline_where_nobody_is_logged_in(tmp_path):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WANDB_")}
-    command = [sys.executable, str(ROOT / "train.py"), *SMALL, "logger=wandb", "trainer.max_epochs=1"]
-    command += [f"trainer.limit_{part}_batches=1" for part in ("train", "val", "test")]
-    command += [f"hydra.run.dir={tmp_path / 'run'}"]
-    done = subprocess.run(
-        command, env=environment | {"HOME": str(tmp_path)}, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
+    words = [*SMALL, "logger=wandb", "trainer.max_epochs=1", f"hydra.run.dir={tmp_path / 'run'}"]
+    words += [f"trainer.limit_{part}_batches=1" for part in ("train", "val", "test")]
+    done = python(ROOT / "train.py", *words, env=environment | {"HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "run").glob("wandb/offline-run-*/*.wandb"))
 

@@ -1,7 +1,5 @@
 """What may be chosen beside the recipe: mixing, weights of classes, an early end, places, tags, ids on wandb."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from gsa.runner._config_file import write_config
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._wandb import complete_wandb, keep_wandb_ids
 from gsa.training import SeededSteps
+from tests.forks import python
 
 EARLY = "callbacks=early_stopping callbacks.early_stopping"
 ROOT = Path(__file__).parents[2]
@@ -115,17 +114,9 @@ def test_places_are_said_once_in_a_file(tmp_path):
     (tmp_path / ".env").write_text("GSA_DATA=/my/data\nGSA_OUTPUTS=/my/outputs\n")
 
     def told(*options):
-        command = [
-            sys.executable,
-            ROOT / "train.py",
-            "data=rotmnist",
-            "output_dir=here",
-            *options,
-            "--cfg",
-            "job",
-            "--resolve",
-        ]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        shown = "--cfg", "job", "--resolve"
+        done = python(ROOT / "train.py", "data=rotmnist", "output_dir=here", *options, *shown, cwd=tmp_path)
+        done.check_returncode()
         return OmegaConf.create(done.stdout)
 
     assert told().data.root == "/my/data"

@@ -1,8 +1,6 @@
 """Every shipped configuration is sound; every bad one is refused by name, before anything begins."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from hydra.core.global_hydra import GlobalHydra
 import gsa
 from gsa import runner
 from gsa.runner import ConfigError, check
+from tests.forks import python
 
 ROOT = Path(gsa.__file__).parent.parent
 CONFIGS = ROOT / "configs"
@@ -90,7 +89,7 @@ def test_every_experiment_can_be_built_with_both_recipes(configure, experiment):
 
 
 def test_the_choices_of_model_can_be_listed(configure):
-    done = subprocess.run([sys.executable, str(ROOT / "train.py"), "--help"], capture_output=True, text=True)
+    done = python(ROOT / "train.py", "--help")
     line = next(line for line in done.stdout.splitlines() if line.startswith("model:"))
     assert set(line.removeprefix("model: ").split(", ")) == {*gsa.list_models(), "own"}
     assert "sweep" not in done.stdout.partition("== Config ==")[0]
@@ -149,8 +148,8 @@ def test_the_recipes_are_the_papers(configure):
 
 
 def test_a_configuration_is_shown_with_the_folder_that_would_be_its_own(tmp_path):
-    command = [sys.executable, str(ROOT / "train.py"), "--cfg", "job", "--resolve", "hydra.run.dir=here"]
+    words = "--cfg", "job", "--resolve", "hydra.run.dir=here"
     machine = os.environ | {"GSA_OUTPUTS": "", "GSA_DATA": "~/data"}
-    done = subprocess.run(command, cwd=tmp_path, env=machine, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = python(ROOT / "train.py", *words, cwd=tmp_path, env=machine)
     assert done.returncode == 0 and "output_dir: here\n" in done.stdout and not list(tmp_path.iterdir()), done.stderr
     assert f"data: {Path.home()}/data\n" in done.stdout and "outputs: outputs\n" in done.stdout

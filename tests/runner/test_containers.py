@@ -28,7 +28,7 @@ def test_the_first_process_ends_by_sigterm_before_a_run_listens(monkeypatch):
                                      (1, signal.SIG_DFL, _handled.end)):  # fmt: skip
             monkeypatch.setattr(os, "getpid", lambda number=number: number)
             signal.signal(signal.SIGTERM, there)
-            _handled.end_as_init()
+            _handled.end_as_commands_do()
             assert signal.getsignal(signal.SIGTERM) == found
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -2,8 +2,6 @@
 
 import csv
 import math
-import subprocess
-import sys
 
 import pytest
 
@@ -13,6 +11,7 @@ from gsa.runner import train
 from gsa.runner._cross_validated import Answered, together
 from gsa.runner._sweep_table import sweep_table
 from tests.data.test_image_folder import write_pictures
+from tests.forks import python
 from tests.runner.test_sweeps import SHORT
 
 
@@ -152,7 +151,7 @@ def test_the_jobs_of_a_sweep_decode_every_file_once(tmp_path):
     )
     words = ["-m", *SHORT, "data=imagefolder", f"data.root={tmp_path / 'all'}", "data.size=16", "data.batch_size=4",
              "data.fold=1/2,2/2", f"hydra.sweep.dir={tmp_path / 'folds'}"]  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", counted, *words], capture_output=True, text=True, timeout=300)
+    done = python("-c", counted, *words)
     assert done.returncode == 0, done.stderr
     assert (
         len((tmp_path / "log").read_text().splitlines()) == 40

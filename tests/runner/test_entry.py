@@ -22,6 +22,7 @@ from gsa.runner._explained import explained
 from gsa.runner._folder import Busy
 from gsa.runner._quoted import override
 from gsa.runner._schema import ConfigError
+from tests.forks import python
 
 ROOT = Path(gsa.__file__).parent.parent
 COUNTED = """
@@ -44,8 +45,7 @@ SHORT = ("model=digits_z2_sa", "model.channels=4", "model.num_heads=1", "trainer
 
 
 def command(tmp_path, *overrides):
-    return subprocess.run([sys.executable, "-c", COUNTED, *overrides, *SHORT], cwd=tmp_path, capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    return python("-c", COUNTED, *overrides, *SHORT, cwd=tmp_path)
 
 
 def test_a_run_is_built_once_and_announced(tmp_path):

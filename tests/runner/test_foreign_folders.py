@@ -1,14 +1,13 @@
 """A folder of somebody else, where a command is given or a run goes on, has it do nothing else."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from gsa.runner._dotenv import take_dotenv
 from gsa.runner._folder import refuse_unwritable_folder
 from gsa.runner._schema import ConfigError
+from tests.forks import python
 from tests.runner.test_ranks import ROOT
 
 
@@ -43,8 +42,7 @@ def test_a_run_writes_through_no_link(tmp_path, name):
     with pytest.raises(ConfigError, match=f"{name} is a link to"):
         refuse_unwritable_folder(tmp_path / "run")
     if name == ".lock":  # which is written first
-        command = [sys.executable, ROOT / "train.py", f"hydra.run.dir={tmp_path / 'run'}"]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = python(ROOT / "train.py", f"hydra.run.dir={tmp_path / 'run'}")
         assert done.returncode == 2 and ".lock is a link to" in done.stderr and "Traceback" not in done.stderr
     assert (tmp_path / "mine").read_text() == "as before"
     link.unlink()
@@ -56,5 +54,5 @@ def test_a_run_writes_through_no_link(tmp_path, name):
 def test_plugins_of_the_current_folder_are_nobodys(tmp_path):
     (tmp_path / "hydra_plugins").mkdir()
     (tmp_path / "hydra_plugins" / "evil.py").write_text("open('ran', 'w')")
-    subprocess.run([sys.executable, ROOT / "train.py", "--help"], cwd=tmp_path, check=True, capture_output=True)
+    python(ROOT / "train.py", "--help", cwd=tmp_path).check_returncode()
     assert not (tmp_path / "ran").exists()

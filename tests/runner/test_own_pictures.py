@@ -21,6 +21,7 @@ from gsa.runner._nodes import with_network
 from gsa.saved import read_checkpoint, write_checkpoint
 from tests.cells import write_cells
 from tests.data.test_image_folder import write_pictures
+from tests.forks import python
 from tests.runs import SMALL
 
 TRAIN = Path(gsa.__file__).parent.parent / "train.py"
@@ -270,10 +271,9 @@ def test_of_two_classes_one_may_be_tested(small, tmp_path, recwarn):
 def test_a_picture_that_is_gone_in_training_is_told_in_a_line(tmp_path, workers):
     write_pictures(tmp_path, parts=("all",))
     fault = ("_target_=tests.runner.faults.RemovePictures", f"folder={tmp_path / 'all' / 'cat'}")
-    command = [sys.executable, TRAIN, *SMALL, *OWN, f"data.root={tmp_path / 'all'}", f"data.num_workers={workers}",
-               "data.kept_gb=0", "trainer.max_epochs=2", f"hydra.run.dir={tmp_path / 'run'}",
-               *(f"+callbacks.fault.{key}" for key in fault)]  # fmt: skip
-    done = subprocess.run(command, cwd=TRAIN.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = python(TRAIN, *SMALL, *OWN, f"data.root={tmp_path / 'all'}", f"data.num_workers={workers}",
+                  "data.kept_gb=0", "trainer.max_epochs=2", f"hydra.run.dir={tmp_path / 'run'}",
+                  *(f"+callbacks.fault.{key}" for key in fault), cwd=TRAIN.parent)  # fmt: skip
     failed, log = done.stderr.splitlines()[-2:]
     assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
     assert re.fullmatch(r"the run has failed: since all were looked at, .*/cat/\d.jpg cannot be read as a .*", failed)

@@ -1,8 +1,6 @@
 """What is wrong in a configuration is refused by name, before anything begins."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -14,6 +12,7 @@ from omegaconf.errors import InterpolationResolutionError
 from gsa import runner
 from gsa.runner import ConfigError, check
 from gsa.runner._keys import refuse_bad_keys
+from tests.forks import python
 from tests.runner.test_config import ROOT, SLOW
 
 TWO = ("trainer.accelerator=cpu", "trainer.devices=2")
@@ -168,8 +167,7 @@ def test_a_check_leaves_nothing_behind(configure, monkeypatch):
     pytest.param("data.batch_size=-3", "batch_size must be at least 1, but got -3", marks=SLOW),
 ])  # fmt: skip
 def test_the_command_exits_with_2_and_leaves_nothing(tmp_path, override, message):
-    done = subprocess.run([sys.executable, str(ROOT / "train.py"), override], cwd=tmp_path, capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    done = python(ROOT / "train.py", override, cwd=tmp_path)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stdout + done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -179,8 +177,7 @@ def test_what_may_be_added_to_ones_own_configuration_is_said(tmp_path):
     (tmp_path / "mine" / "data" / "shapes.yaml").write_text("_target_: gsa.data.DigitsDataModule\nseed: ${seed}\n")
     words = "--config-dir", "mine", "data=shapes", "recipe=digits", "~data.batch_size", "model=own"
     words += "model._target_=gsa.models.GroupCNN", "model.group=R4"
-    command = [sys.executable, str(ROOT / "train.py"), *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = python(ROOT / "train.py", *words, cwd=tmp_path)
     assert done.returncode == 2 and "model.group is not in the configuration yet, but may be: write +" in done.stderr
 
 

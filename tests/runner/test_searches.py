@@ -21,6 +21,7 @@ from gsa.runner._quoted import override
 from gsa.runner._search import _fixed_words, refuse_bad_search
 from gsa.runner._sweep_table import sweep_table
 from gsa.runner._words import keep_words, words_of
+from tests.forks import python
 from tests.runner.test_sweeps import ROOT, SHORT, sweep, table
 from tests.test_commands import refusal
 
@@ -72,7 +73,7 @@ def test_optuna_searches(tmp_path):
 def test_a_search_that_cannot_be_is_refused_or_ends_in_a_line(tmp_path):
     """No sweep; in the folder of another one, which drew other values; or all of whose trials are refused."""
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
-    alone = subprocess.run([sys.executable, str(ROOT / "train.py"), "search=optuna"], capture_output=True, text=True)
+    alone = python(ROOT / "train.py", "search=optuna")
     assert alone.returncode == 2 and "search=optuna needs -m" in alone.stderr
     done = sweep(tmp_path, "search=optuna", "hydra.sweeper.n_trials=1", "model.neighbourhood=4")
     assert done.returncode == 1 and "Traceback" not in done.stderr

@@ -18,6 +18,7 @@ import gsa
 from gsa.runner import train
 from gsa.saved import read_checkpoint
 from gsa.training import SaveOnSignal, Stopped
+from tests.forks import python
 from tests.runner.faults import act_in
 from tests.runner.test_run import DROPOUT, outcome
 
@@ -255,8 +256,7 @@ except SystemExit as stopped:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_a_sweep_waits_until_the_jobs_in_other_processes_have_saved(tmp_path, number):
     """And ends them then, before they begin others."""
-    command = [sys.executable, "-c", SWEEP, str(tmp_path), str(int(number))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = python("-c", SWEEP, tmp_path, int(number))
     assert done.returncode == 0, done.stderr
     code, saved, left = done.stdout.partition(" ")[0], done.stdout.count("/saved"), done.stdout.splitlines()[-1]
     assert (code, saved, left) == (str(128 + number), 2, "[]") and (tmp_path / f"after {int(number)}").exists()

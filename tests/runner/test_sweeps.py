@@ -21,6 +21,7 @@ from gsa.runner._folder import Busy
 from gsa.runner._of_hydra import _refuse_one_checkpoint, _refuse_one_id
 from gsa.runner._sweep_table import sweep_table
 from tests.data.folders import write_pictures
+from tests.forks import python
 
 ROOT = Path(gsa.__file__).parent.parent
 SHORT = [
@@ -31,8 +32,7 @@ SHORT = [
 
 
 def sweep(folder, *overrides):
-    command = [sys.executable, str(ROOT / "train.py"), "-m", *SHORT, f"hydra.sweep.dir={folder}", *overrides]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    return python(ROOT / "train.py", "-m", *SHORT, f"hydra.sweep.dir={folder}", *overrides)
 
 
 def table(folder):

@@ -7,8 +7,6 @@ import os
 import pickle
 import random
 import shutil
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +16,7 @@ from gsa.files import remove_leftovers
 from gsa.runner import train
 from gsa.saved import newest_checkpoint, read_checkpoint, write_checkpoint
 from gsa.training import SafeCheckpointIO
+from tests.forks import python
 
 GOOD = {"state_dict": {"w": torch.arange(1000.0)}, "epoch": 3, "hyper_parameters": {"run": {"seed": 0}}}
 
@@ -120,7 +119,7 @@ def test_a_kill_in_the_midst_of_saving_leaves_the_old_checkpoint(tmp_path):
         "os.replace = lambda *_: os.kill(os.getpid(), 9)\n"
         "write_checkpoint({'state_dict': {}, 'epoch': 9}, sys.argv[1])"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(file)])
+    done = python("-c", script, file)
     assert done.returncode == -9 and len(list(tmp_path.glob(".a.ckpt.*.part"))) == 1
     assert read_checkpoint(file)["epoch"] == 3
     write_checkpoint({**GOOD, "epoch": 4}, file)
