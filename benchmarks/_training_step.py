@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,7 +71,12 @@ def _as_one_graph(step: Callable[[], None]) -> Callable[[], object]:
             step()
     with graph.recording():
         step()
-    return graph.replay
+    return partial(_replay, graph, step)
+
+
+def _replay(graph: CudaGraph, step: Callable[[], None]) -> None:
+    """The step is kept for its tensors, which lie where they were recorded only as long as somebody has them."""
+    graph.replay()
 
 
 def seconds_of(step: Callable[[], object], device: str) -> float:

@@ -238,6 +238,8 @@ def cases(quick: bool, names: Collection[str] | None = None) -> Iterator[tuple[s
 
 def main(options: argparse.Namespace) -> int:
     folder, end = Folder(options.out), time.monotonic() + options.minutes * 60
+    if options.device.startswith("cuda:"):
+        torch.cuda.set_device(options.device)  # where streams and graphs are made
     if options.authors:
         NETWORKS[THEIRS] = (partial(authors_network, options.authors, "R4", 5), {}, 28, 10_000)
     for row in checks(options.device, options.quick):

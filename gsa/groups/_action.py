@@ -4,13 +4,16 @@ Coordinates are centred, x to the right and y up. Transformations that map the p
 turns, mirrors and their products) are index permutations and therefore exact; all others are sampled.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = ["GridSteps", "act_on_plane", "is_on_grid", "move", "sample_bilinearly", "steps_on_grid"]
+
+_Number = TypeVar("_Number", float, Tensor)
 
 
 def is_on_grid(matrix: Tensor) -> bool:
@@ -34,7 +37,7 @@ def act_on_plane(x: Tensor, matrix: Tensor) -> Tensor:
     Raises:
         ValueError: whole numbers that would have to be sampled; a matrix that is not orthogonal.
     """
-    return move(x, matrix, steps_on_grid(matrix))
+    return move(x, matrix.tolist(), steps_on_grid(matrix))
 
 
 class GridSteps(NamedTuple):
@@ -61,8 +64,8 @@ def steps_on_grid(matrix: Tensor) -> GridSteps | None:
     return GridSteps(mirrored, turns[(-a, b, -c, d) if mirrored else (a, b, c, d)])
 
 
-def move(x: Tensor, matrix: Tensor, steps: GridSteps | None) -> Tensor:
-    """`act_on_plane` by a matrix whose steps on the grid are known."""
+def move(x: Tensor, matrix: list[list[float]], steps: GridSteps | None) -> Tensor:
+    """`act_on_plane` by a matrix in numbers, whose steps on the grid are known; nothing is copied to a GPU for it."""
     if steps is not None:
         return torch.rot90(x.flip(-1) if steps.mirrored else x, steps.quarter_turns, (-2, -1))
     if x.is_complex():
@@ -70,7 +73,10 @@ def move(x: Tensor, matrix: Tensor, steps: GridSteps | None) -> Tensor:
     if not x.is_floating_point():
         raise ValueError(f"what is sampled between its pixels must be of a floating dtype, but got {x.dtype}")
     planes = x.reshape(1, -1, *x.shape[-2:])
-    return sample_bilinearly(planes, matrix[None]).reshape(x.shape)
+    (a, b), (c, d) = matrix
+    entries = _inverse(a, b, c, d, planes.shape[-2:])
+    inverse = torch.stack([torch.full((), entry, dtype=_exact_enough(x), device=x.device) for entry in entries])
+    return _sampled(planes, inverse.view(1, 2, 3), planes.shape[-2:]).reshape(x.shape)
 
 
 def sample_bilinearly(
@@ -95,18 +101,31 @@ def sample_bilinearly(
             "every picture of [N, C, H, W] is moved by a matrix of [N, 2, 2], but got the shapes "
             f"{list(pictures.shape)} and {list(matrices.shape)}"
         )
-    rows, columns = frame or tuple(pictures.shape[-2:])
-    # affine_grid counts −1…1 across the frame with y downwards: there, a point of the result at (x, y) comes from
-    # g⁻¹(x, y) = (a·x − c·y, −b·x + d·y); for H ≠ W the axes are rescaled to pixels before, and back after.
+    frame = frame or (pictures.shape[-2], pictures.shape[-1])
     (a, b), (c, d) = (row.unbind(-1) for row in (matrices / zoom).unbind(-2))
-    zero = torch.zeros_like(a)
-    inverse = torch.stack((a, -c * rows / columns, zero, -b * columns / rows, d, zero), dim=-1).view(-1, 2, 3)
-    dtype = pictures.dtype
-    if dtype.is_floating_point:
-        pictures = pictures.to(torch.promote_types(dtype, torch.float32))  # halves are too coarse to say where
-    inverse = inverse.to(pictures.dtype).to(pictures.device)  # float64 is not on every device
+    inverse = torch.stack(_inverse(a, b, c, d, frame), dim=-1).view(-1, 2, 3)
+    inverse = inverse.to(_exact_enough(pictures)).to(pictures.device)  # float64 is not on every device
+    return _sampled(pictures, inverse, frame)
+
+
+def _inverse(a: _Number, b: _Number, c: _Number, d: _Number, frame: Sequence[int]) -> tuple[_Number, ...]:
+    """Where points of the result come from, as affine_grid asks for it, of the matrix (a, b), (c, d).
+
+    It counts −1…1 across the frame with y downwards: there, (x, y) comes from g⁻¹(x, y) = (a·x − c·y, −b·x + d·y); for
+    H ≠ W the axes are rescaled to pixels before, and back after.
+    """
+    rows, columns = frame
+    return a, -c * rows / columns, 0 * a, -b * columns / rows, d, 0 * a
+
+
+def _exact_enough(x: Tensor) -> torch.dtype:
+    """Halves are too coarse to say where."""
+    return torch.promote_types(x.dtype, torch.float32) if x.is_floating_point() else x.dtype
+
+
+def _sampled(pictures: Tensor, inverse: Tensor, frame: Sequence[int]) -> Tensor:
     moved = []
-    for part in torch.arange(len(pictures)).split(4096):  # the grid is larger than the pictures
-        grid = F.affine_grid(inverse[part], [len(part), 1, rows, columns], align_corners=False)
-        moved.append(F.grid_sample(pictures[part], grid, mode="bilinear", padding_mode="zeros", align_corners=False))
-    return torch.cat(moved).to(dtype)
+    for part, places in zip(pictures.to(inverse.dtype).split(4096), inverse.split(4096), strict=True):
+        grid = F.affine_grid(places, [len(part), 1, *frame], align_corners=False)  # larger than the pictures
+        moved.append(F.grid_sample(part, grid, mode="bilinear", padding_mode="zeros", align_corners=False))
+    return torch.cat(moved).to(pictures.dtype)

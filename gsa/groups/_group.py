@@ -61,7 +61,8 @@ class Group:
         self.rotations = rotations
         self.mirrored = mirrored
         self.order = rotations * (2 if mirrored else 1)
-        self.matrices = torch.stack([_matrix(rotations, *self._split(g)) for g in range(self.order)])
+        self._entries = [_matrix(rotations, *self._split(g)) for g in range(self.order)]
+        self.matrices = torch.tensor(self._entries, dtype=torch.float64)
         self.product = self._products()
         self.inverse = torch.tensor([self._invert(g) for g in range(self.order)])
 
@@ -132,7 +133,8 @@ class Group:
                 f"{self.name} acts on images [B, C, H, W] or on features [B, C, {self.order}, H, W] "
                 f"(poses on axis 2), but got the shape {list(x.shape)}"
             )
-        moved = move(x, self.matrices[element], self._steps(element))
+        matrix = self._entries[element] if type(self) is Group else self.matrices[element].tolist()
+        moved = move(x, matrix, self._steps(element))
         return moved[:, :, self.product[self.inverse[element]].to(x.device)] if is_feature else moved
 
     def representation(self, field: Field = "vector") -> Tensor:
@@ -226,12 +228,12 @@ class Element:
         return f"{self.group.name}[{self.index}] ({self.group.describe(self.index)})"
 
 
-def _matrix(rotations: int, turn: int, mirror: int) -> Tensor:
-    """R(2π turn/rotations)·M^mirror in float64, with whole quarter turns split off so that they stay exact."""
+def _matrix(rotations: int, turn: int, mirror: int) -> list[list[float]]:
+    """R(2π turn/rotations)·M^mirror in numbers, with whole quarter turns split off so that they stay exact."""
     quarters, rest = divmod(4 * turn, rotations)
     angle = 2 * math.pi * rest / (4 * rotations)
     cosine, sine = math.cos(angle), math.sin(angle)
     for _ in range(quarters):
         cosine, sine = -sine, cosine
     sign = -1.0 if mirror else 1.0
-    return torch.tensor([[sign * cosine, -sine], [sign * sine, cosine]], dtype=torch.float64) + 0.0
+    return [[sign * cosine + 0.0, -sine + 0.0], [sign * sine + 0.0, cosine + 0.0]]  # none is −0

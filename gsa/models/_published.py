@@ -88,8 +88,9 @@ class PublishedGroupTerm(GroupSelfAttention):
         """ρ_H(ĥ⁻¹h̃h), zero in the channels of ρ_x: [query poses, key poses, d]."""
         encoding = self.encoding
         assert isinstance(encoding, AdditiveEncoding) and encoding.pose_vectors is not None
-        relative = self.group.product[:, h].to(encoding.relative_pose.device)[encoding.relative_pose]
-        return encoding._padded(encoding.pose_vectors[relative])
+        relative = encoding.relative_pose  # ĥ⁻¹h̃, so that its first column holds the inverses; where the features are
+        times_h = relative[:, h][relative[:, 0]]
+        return encoding._padded(encoding.pose_vectors[times_h[relative]])
 
 
 def warn_of_group_term(group: Group) -> None:

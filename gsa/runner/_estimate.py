@@ -136,11 +136,12 @@ def _launching(run: Run, step: Callable[[], None]) -> float:
         return 0.0
     if run.config.mixup:
         return 0.0
-    torch.cuda.synchronize()
+    device = run.trainer.strategy.root_device  # which is not the current one yet
+    torch.cuda.synchronize(device)
     start = time.perf_counter()
     step()
     launched = time.perf_counter()
-    torch.cuda.synchronize()
+    torch.cuda.synchronize(device)
     return (launched - start) / (time.perf_counter() - start)
 
 

@@ -29,8 +29,8 @@ class BalancedAccuracy(Metric):
             self.add_state(name, torch.zeros(num_classes, dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, answers: Tensor, labels: Tensor) -> None:
-        """Add a batch: predicted and true classes, int64 [B]."""
-        of_class = F.one_hot(labels, self.num_classes)  # whose sums are the same every time on a GPU, too
+        """Add a batch: predicted and true classes, of whole numbers [B]."""
+        of_class = F.one_hot(labels.long(), self.num_classes)  # whose sums are the same every time on a GPU, too
         self.count = self.count + of_class.sum(0)
         self.right = self.right + of_class.mul((answers == labels)[:, None]).sum(0)
 

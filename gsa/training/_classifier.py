@@ -18,7 +18,7 @@ from gsa._remembered import groups_within
 from gsa.training._auroc import AreaUnderROC
 from gsa.training._balanced import BalancedAccuracy
 from gsa.training._examination import Examination, Findings
-from gsa.training._fused import fused_on_gpus
+from gsa.training._fused import fused_on_gpus, keep_fused
 from gsa.training._loss import TrainingLoss
 from gsa.training._mean import MeanOfPictures
 from gsa.training._older_states import without_empty
@@ -269,7 +269,7 @@ class Classifier(lightning.LightningModule):
         network = self.network if network is None else network
         make = fused_on_gpus(self.make_optimizer, network) if fused else self.make_optimizer
         first = next(iter(inspect.signature(make).parameters), None)
-        return make(network if first == "network" else parameter_groups(network))
+        return keep_fused(make(network if first == "network" else parameter_groups(network)))
 
     def _steps(self) -> int | None:
         """Optimizer steps of the whole run; None where neither epochs nor steps are limited.

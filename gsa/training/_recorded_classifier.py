@@ -72,6 +72,10 @@ class RecordedClassifier(Classifier):
     def on_train_end(self) -> None:
         self._recorded_steps.end()
 
+    def _check_labels(self, part: str, labels: Tensor) -> None:
+        if not self._recorded_steps.is_recording:  # which could not ask a GPU; steps before it have
+            super()._check_labels(part, labels)
+
     def _note(self, part: str, loss: Tensor, right: Tensor, count: int) -> None:
         if self._recorded_steps.is_recording:
             self._found = loss, right, count

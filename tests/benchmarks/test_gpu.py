@@ -3,7 +3,9 @@
 import argparse
 import json
 import sys
+import weakref
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import _authors
 import _correct
@@ -178,6 +180,24 @@ def test_the_authors_network_is_timed_as_it_is_alone(monkeypatch):
     monkeypatch.setitem(gpu.NETWORKS, gpu.THEIRS, (None, {}, 28, 10_000))
     more = [set(gpu.cases(quick)) - set(before) for quick, before in zip((False, True), ours, strict=True)]
     assert more == [{(gpu.THEIRS, batch, "eager") for batch in gpu.BATCHES}, {(gpu.THEIRS, 2, "eager")}]
+
+
+def test_what_a_graph_has_recorded_stays_as_long_as_it_is_replayed(monkeypatch):
+    """Its tensors lie where they lay. Planted: nobody has them any more."""
+    graph = SimpleNamespace(aside=nullcontext, recording=nullcontext, replay=lambda: None)
+    monkeypatch.setattr(_training_step, "CudaGraph", lambda: graph)
+    pictures = torch.rand(3)
+    still = weakref.ref(pictures)
+
+    def step(pictures=pictures):
+        pictures.sum()
+
+    again = _training_step._as_one_graph(step)
+    del pictures, step
+    again()
+    assert still() is not None
+    del again
+    assert still() is None
 
 
 def test_kernels_are_told_with_registers_and_warps(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ def gpu(monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
         monkeypatch.setattr(_launch, "_FOUND", True)
-        monkeypatch.setattr(_launch, "_HAS_COMPILER", True)
+        monkeypatch.setattr(_launch, "_CAN_LAUNCH", True)
 
     return there
 
@@ -40,7 +40,7 @@ def test_an_old_device_is_known_before_the_first_step(gpu):
 def test_where_no_compiler_is_installed_others_are_chosen(gpu, monkeypatch):
     """As in slim images; Triton would fail in the first step."""
     gpu()
-    monkeypatch.setattr(_launch, "_HAS_COMPILER", False)
+    monkeypatch.setattr(_launch, "_CAN_LAUNCH", False)
     first, *_ = ops.explain(device="cuda").splitlines()
     assert first.startswith("tiled: chosen because") and "it needs a C compiler, gcc or clang" in first
 

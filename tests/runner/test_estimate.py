@@ -82,7 +82,7 @@ def test_it_says_what_to_do_about_launches(small, monkeypatch):
     assert str(Estimate(80, 1234, 0.0, 0.9)).endswith(f"; {told}") and told not in str(Estimate(80, 1234, 0.0, 0.7))
     run, took = build(small("optimizer=muon")), iter([0.0, 3.0, 4.0])
     monkeypatch.setattr("gsa.training._recordable._ON", ("cpu",))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     monkeypatch.setattr("gsa.runner._estimate.time.perf_counter", lambda: next(took))
     assert _launching(run, lambda: None) == 0.75
     run.trainer.accumulate_grad_batches = 2  # steps that are not recorded

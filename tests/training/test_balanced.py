@@ -13,6 +13,12 @@ def test_it_is_the_mean_of_what_is_right_of_each_class():
     assert metric.compute().item() == torch.tensor([3 / 4, 1 / 2, 1]).mean().item()
 
 
+def test_labels_of_bytes_count_as_others_do():
+    metric = BalancedAccuracy(3)
+    metric.update(torch.tensor([0, 2]), torch.tensor([0, 1], dtype=torch.uint8))
+    assert metric.compute().item() == 0.5
+
+
 def test_who_always_answers_alike_is_no_better_than_chance():
     """Planted: plain accuracy would be 0.9."""
     labels = (torch.arange(100) >= 90).long()
@@ -33,7 +39,7 @@ def counted(rank, folder):
 
 def test_several_processes_count_together(tmp_path):
     """Planted: the mean over the processes."""
-    multiprocessing.spawn(counted, (tmp_path,), nprocs=2)
+    multiprocessing.start_processes(counted, (tmp_path,), nprocs=2, start_method="fork")  # spawned, each imports all
     found = [torch.load(tmp_path / f"{rank}.pt").item() for rank in range(2)]
     together = torch.tensor([2 / 3, 1 / 2]).mean().item()
     assert found == [together] * 2 and together != torch.tensor([1.0, torch.tensor([2 / 3, 0]).mean()]).mean().item()

@@ -5,12 +5,21 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, GradientAccumulationScheduler, LambdaCallback
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from gsa.data import DigitsDataModule
 from gsa.data._pictures import NormalisedPictures
 from gsa.runner import ConfigError, build, train
 from gsa.saved import read_checkpoint
-from gsa.training import NotFinite, RecordedClassifier, TrainingLoss, check_recordable, constant
+from gsa.training import (
+    Classifier,
+    FiniteSteps,
+    NotFinite,
+    RecordedClassifier,
+    TrainingLoss,
+    check_recordable,
+    constant,
+)
 from gsa.training._recorded_steps import RecordedSteps
 from tests.devices import DEVICES, on_gpu
 from tests.tape import same
@@ -176,6 +185,9 @@ def test_what_a_replay_would_pass_over_is_refused(small, tapes, overrides, messa
         build(small("optimizer=adamw", "compile=graph", *overrides))
 
 
+QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+
+
 class OwnStep(RecordedClassifier):
     def training_step(self, batch, index):
         return super().training_step(batch, index)
@@ -191,8 +203,7 @@ class OwnHook(RecordedClassifier):
 def test_classifiers_with_steps_of_their_own_are_refused(tapes, kind, message):
     network = nn.Sequential(nn.Flatten(), nn.Linear(144, 10))
     module = kind(network, 10, torch.optim.Adam, constant)
-    quiet = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
-    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[], **quiet)
+    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", callbacks=[], **QUIET)
     with pytest.raises(ValueError, match=message):
         trainer.fit(module, DigitsDataModule(batch_size=16))
 
@@ -203,6 +214,41 @@ def test_an_optimizer_that_is_not_fused_is_refused_before_the_first_step(tapes):
     check_recordable(trainer, torch.optim.Adam(parameters, fused=True))
     with pytest.raises(ValueError, match="but got Adam"):
         check_recordable(trainer, torch.optim.Adam(parameters))  # which is where it will train already
+
+
+@pytest.mark.parametrize("saved, here", [(None, True), (True, None)])
+def test_an_optimizer_stays_fused_or_not_that_goes_on_from_another_device(monkeypatch, saved, here):
+    """Planted, as torch has it: as it was where the run began."""
+    made = []
+    for fused in (saved, here):
+        monkeypatch.setattr("gsa.training._fused._ON", ("cpu",) if fused else ())
+        layer = nn.Linear(2, 2)
+        made.append(Classifier(layer, 2, torch.optim.AdamW, constant).new_optimizer())
+        layer(torch.ones(1, 2)).sum().backward()
+        made[-1].step()
+    began, goes_on = made
+    state = began.state_dict()
+    assert [group["fused"] for group in state["param_groups"]] == [saved]
+    goes_on.load_state_dict(state)
+    assert [group["fused"] for group in goes_on.param_groups] == [here]
+    goes_on.step()
+    assert all(values["step"] == 2 for values in goes_on.state.values())
+    torch_s = torch.optim.AdamW(goes_on.param_groups[0]["params"], fused=here)
+    torch_s.load_state_dict(state)
+    assert [group["fused"] for group in torch_s.param_groups] == [saved]
+    with pytest.raises(ValueError, match="different number of parameter groups"):
+        goes_on.load_state_dict(torch.optim.AdamW([{"params": [p]} for p in layer.parameters()]).state_dict())
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning's, of few workers
+@pytest.mark.parametrize("batches", [3, 5])
+def test_shares_of_classes_are_recorded_whenever_they_were_looked_at(tapes, batches):
+    """At the first step of an epoch, which after three is the one that is recorded."""
+    pictures, shares = torch.rand(4 * batches, 1, 2, 2), torch.softmax(torch.rand(4 * batches, 3), -1)
+    module = RecordedClassifier(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), 3, torch.optim.Adam, constant)
+    trainer = lightning.Trainer(max_epochs=3, accelerator="cpu", callbacks=[FiniteSteps()], **QUIET)
+    trainer.fit(module, DataLoader(TensorDataset(pictures, shares), 4))
+    assert tapes[-1].replays and trainer.global_step == 3 * batches
 
 
 def test_recorded_steps_mix_no_pictures():

@@ -3,9 +3,11 @@
 import math
 import os
 import shutil
+import sysconfig
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -19,7 +21,9 @@ __all__ = ["backward", "forward", "is_installed", "programs", "refusal"]
 
 _FOUND = find_spec("triton") is not None
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-_HAS_COMPILER = any(map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang")))  # of what launches kernels
+_COMPILERS = [os.environ["CC"]] if "CC" in os.environ else ["gcc", "clang"]
+_HEADER = Path(sysconfig.get_path("include", "posix_prefix"), "Python.h")
+_CAN_LAUNCH = any(map(shutil.which, _COMPILERS)) and _HEADER.is_file()  # by a program that is compiled when it runs
 _CAPABILITY = (8, 0)  # of the A100
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _FORESEEN: set[tuple] = set()  # calls whose next kernels are compiled, or about to be
@@ -41,8 +45,11 @@ def refusal(device: torch.device, dtype: torch.dtype) -> str | None:
         if capability < _CAPABILITY:
             needed, there = (".".join(map(str, version)) for version in (_CAPABILITY, capability))
             return f"it needs compute capability {needed} or more, but this device has {there}"
-        if not _HAS_COMPILER:
-            return "it needs a C compiler, gcc or clang, or the environment variable CC, which names one"
+        if not _CAN_LAUNCH:
+            return (
+                "it needs a C compiler, gcc or clang or the one that the environment variable CC names, and the "
+                f"headers of Python (python3-dev), {_HEADER}"
+            )
     if dtype not in _DTYPES:
         return f"it knows float32, bfloat16, float16 and float64, not {dtype}"
     return None
