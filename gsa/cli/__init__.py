@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """The command. 0 when all is well; 1 when a symmetry is broken or a picture cannot be read; 2 when it is asked
-    what it cannot do; 130 when it is stopped by Ctrl-C."""
+    what it cannot do; 130 when it is stopped by Ctrl-C, 143 by SIGTERM."""
     open_streams()
     end_as_commands_do()
     try:
@@ -53,15 +53,16 @@ def main(arguments: list[str] | None = None) -> int:
             _refuse_deleted_folder()
             with handled((signal.SIGINT,), _end_at_once):
                 command = import_module(f"gsa.cli._{options.command}")  # PyTorch: not for --help
-            return int(command.run(options))
+            with handled((signal.SIGTERM,), _stop):
+                return int(command.run(options))
         finally:
             sys.stdout.flush()  # here, where it can be told that it fails
     except BrokenPipeError:  # nobody reads on: gsa list | head
         stop_telling()
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         note("stopped")
-        return _STOPPED
+        return next(iter(stopped.args), _STOPPED)
     except ImportError as error:  # a package that is not there, or a library that cannot be loaded
         note(f"gsa: {not_installed(error.name) if str(error).startswith('No module') else error}")
         return 2
@@ -100,6 +101,11 @@ def _end_at_once(*_: object) -> None:
     """While modules are imported, Ctrl-C raises nothing: some pass over it, and are left half imported."""
     os.write(sys.stderr.fileno(), b"stopped\n")
     os._exit(_STOPPED)
+
+
+def _stop(number: int, _: object) -> None:
+    """At its work, a command ends by SIGTERM as by Ctrl-C: what it has is written."""
+    raise KeyboardInterrupt(128 + number)
 
 
 def _path(text: str) -> Path:

@@ -68,6 +68,10 @@ def run(options: Namespace) -> int:
                     if options.poses:
                         _tell(_turned(chances, saved), options.csv)
                 progress.advance(bar)
+    except KeyboardInterrupt:
+        if options.csv is not None and table:
+            _note(f"{options.csv} has the first {len(table)} of {len(files)} pictures")
+        raise
     finally:  # of what was stopped, too
         if options.csv is not None and table:
             paths, said = zip(*table, strict=True)

@@ -70,7 +70,7 @@ def sweep_table(folder: Path) -> str:
     where = f"{file} has {'this table' if is_news else 'an earlier table, which is kept'}"
     means = _means(jobs, keys, measured)
     earlier = _better_before(folder, jobs[0])
-    return "\n".join(["", *_aligned([header, *rows]), where, *_aligned(means), *earlier, *_how_to_test(jobs[0])])
+    return "\n".join(["", *_aligned([header, *rows]), where, *_aligned(means), *earlier, *_how_to_go_on(jobs[0])])
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> list[str]:
@@ -161,9 +161,14 @@ def _better_before(folder: Path, best: _Job) -> list[str]:
     return []
 
 
-def _how_to_test(job: _Job) -> list[str]:
+def _how_to_go_on(job: _Job) -> list[str]:
+    """From a search, which tests none and trains each with one seed."""
     best = job.folder / "checkpoints" / "best.ckpt"
     if job.accuracy is None or job.report.get("test_accuracy") is not None or not best.exists():
         return []
-    words = shlex.join([*of_a_run(job.words), "train=false"])
-    return [f"to test the best: python train.py {words} {override('ckpt_path', best)}"]
+    words = of_a_run(job.words)
+    others = shlex.join([*(word for word in words if not word.startswith("seed=")), "seed=1,2,3"])
+    return [
+        f"to train the best with other seeds: python train.py -m {others}",
+        f"to test the best: python train.py {shlex.join([*words, 'train=false'])} {override('ckpt_path', best)}",
+    ]

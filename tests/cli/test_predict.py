@@ -3,6 +3,7 @@
 import csv
 import errno
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -188,18 +189,21 @@ def test_a_table_is_never_written_over_a_picture(network, folder, table, capsys)
     assert (folder / "a.tif").read_bytes() == before and not (folder / "b/new.png").exists()
 
 
-def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, capsys, number):
     """Planted: stopped at the third picture."""
     asked = _predict._chances
 
     def stop(*_):
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
 
     answers = iter([asked, asked, stop])
     monkeypatch.setattr(_predict, "_chances", lambda *given: next(answers)(*given))
     words = ["predict", str(folder / "b" / "1.jpg"), str(folder / "a.tif"), str(folder / "m.gif")]
-    assert cli.main([*words, "--batch", "1", "--csv", str(tmp_path / "out.csv"), "--checkpoint", "mine"]) == 130
-    assert capsys.readouterr().err == "stopped\n"
+    assert (
+        cli.main([*words, "--batch", "1", "--csv", str(tmp_path / "out.csv"), "--checkpoint", "mine"]) == 128 + number
+    )
+    assert capsys.readouterr().err == f"gsa: {tmp_path / 'out.csv'} has the first 2 of 3 pictures\nstopped\n"
     with open(tmp_path / "out.csv", newline="", encoding="utf-8-sig") as file:
         assert [row[0] for row in csv.reader(file)][1:] == words[1:3]
     assert not list(tmp_path.glob(".*.part"))

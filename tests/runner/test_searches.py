@@ -67,6 +67,8 @@ def test_optuna_searches(tmp_path):
     command = line.removeprefix("to test the best: python train.py ")
     (checkpoint,) = (word for word in shlex.split(command) if word.startswith("ckpt_path="))
     assert refusal(command) is None and "train=false" in command
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("to train the best with other seeds: "))
+    assert refusal(line.partition("python train.py ")[2]) is None and line.endswith(" seed=1,2,3")
     assert Path(checkpoint.removeprefix("ckpt_path=")).is_file()
 
 
