@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,7 +50,7 @@ class SymmetryReport:
 
 
 def assert_equivariant(
-    module: Callable[[Tensor], Tensor], x: Tensor, group: Action | Group | str, tolerance: float | None = None
+    module: Callable[[Tensor], Any], x: Tensor, group: Action | Group | str, tolerance: float | None = None
 ) -> SymmetryReport:
     """Assert that Φ commutes with every element that is exact on the grid, and report the others.
 
@@ -87,7 +88,7 @@ def assert_equivariant(
     return report
 
 
-def _as_field(module: Callable[[Tensor], Tensor], x: Tensor, symmetry: Action, tolerance: float) -> str:
+def _as_field(module: Callable[[Tensor], Any], x: Tensor, symmetry: Action, tolerance: float) -> str:
     """What is said of a module whose channels are the numbers of another field, and move along."""
     if type(symmetry) is not GroupAction or symmetry.outputs != "scalar":
         return ""

@@ -1,6 +1,8 @@
 """Measure how far a map is from commuting with a symmetry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +11,8 @@ from gsa import groups
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action, cannot_move
 from gsa.symmetry._evaluating import evaluating, name_of, refuse_no_tensor, saying_dtype
-from gsa.symmetry._norm import norm, relative_error
+from gsa.symmetry._listening import tensors_of
+from gsa.symmetry._norm import norm, relative_error, size
 from gsa.symmetry._orders import check_order
 from gsa.symmetry._shifts import check_shift, whole_shift
 from gsa.symmetry._silence import refuse_silence, refuse_stillness
@@ -27,7 +30,7 @@ def measured_group(own: Group | None) -> Group:
 
 
 def equivariance_error(
-    module: Callable[[Tensor], Tensor], x: Tensor, group: Action | Group | str, refuse_silent: bool = True
+    module: Callable[[Tensor], Any], x: Tensor, group: Action | Group | str, refuse_silent: bool = True
 ) -> dict[int, float]:
     """How far Φ is from commuting with each element of a group, or of another symmetry.
 
@@ -36,7 +39,8 @@ def equivariance_error(
     A module is put in eval mode while it is measured; no gradients are taken.
 
     Args:
-        module: Φ, a module or any function of one tensor.
+        module: Φ, a module or any function of one tensor. Of what returns a list or a dictionary of tensors, such as
+            the features of a backbone, each is judged, and the largest error counts.
         x: what is moved: pictures [B, C, H, W], features [B, C, |H|, H, W]; of permutations, tokens [B, N, C].
         group: any group, or its name; it need not be the module's own, unless features with poses come out. Or another
             `Action`: `Shifts`, `TokenPermutations`, `FeaturePermutations`.
@@ -55,19 +59,29 @@ def equivariance_error(
     """
     symmetry = action(group)
     with torch.no_grad(), evaluating(module):
-        run = _runner(module)
-        before, errors = run(x), {}
+        run, name = _runner(module), name_of(module)
+        before = run(x)
+        errors: list[dict[int, float]] = [{} for _ in before]
         for element in range(len(symmetry.elements)):
             moved = symmetry.act(x, element)  # which refuses what cannot be moved, before the output is judged
-            if not symmetry.judges(before, element, x.shape):
-                raise cannot_move(symmetry, name_of(module), f"the shape {list(before.shape)}", x)
-            error = symmetry.error(run(moved), before, element, x.shape)
-            assert error is not None  # as of the same shape before
-            errors[element] = error
+            for output in before:
+                if not symmetry.judges(output, element, x.shape):
+                    raise cannot_move(symmetry, name, f"the shape {list(output.shape)}", x)
+            after = run(moved)
+            if len(after) != len(before):
+                raise ValueError(
+                    f"{name} must return as many tensors for every input, but returned {len(before)} and {len(after)}"
+                )
+            for output, of_moved, found in zip(before, after, errors, strict=True):
+                error = symmetry.error(of_moved, output, element, x.shape)
+                assert error is not None  # as of the same shape before
+                found[element] = error
         if refuse_silent:
             refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
-            refuse_silence(run, x, before, errors.values(), name_of(module))
-        return errors
+            for index, (output, found) in enumerate(zip(before, errors, strict=True)):
+                which = name if len(before) == 1 else f"{name}, output {index},"
+                refuse_silence(partial(_nth, index, run), x, output, found.values(), which)
+        return {element: max((found[element] for found in errors), key=size) for element in errors[0]}
 
 
 def translation_error(
@@ -131,7 +145,7 @@ def _before_and_after(
     """Φ(x) and Φ of x moved: [B, K], or maps of the pixels of x; refused where they say nothing."""
     refuse_stillness(x, [move(x)], name)
     with torch.no_grad(), evaluating(module):
-        run = _runner(module)
+        run = _of_one(module)
         before, after = run(x), run(move(x))
         refuse_silence(run, x, before, [relative_error(after, before)], name_of(module))
     if before.ndim != 2 and before.shape[-2:] != x.shape[-2:]:
@@ -140,18 +154,46 @@ def _before_and_after(
     return before, after
 
 
-def _runner(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The module for inputs that it may change and outputs that it may use again, as long as they are tensors."""
+def _runner(module: Callable[[Tensor], Any]) -> Callable[[Tensor], list[Tensor]]:
+    """The module for inputs that it may change and outputs that it may use again: the tensors that it returns."""
 
-    def run(x: Tensor) -> Tensor:
+    def run(x: Tensor) -> list[Tensor]:
         refuse_no_tensor(x)
         with saying_dtype(module, x):
             output = module(x.clone())
-        if not isinstance(output, Tensor):
-            raise ValueError(
-                f"{name_of(module)} must return one tensor, but returns {type(output).__name__}: wrap it in a function "
-                "that returns what is to be judged, such as lambda x: network(x)['out'], and call network.eval() before"
-            )
-        return output.clone() if output.is_floating_point() or output.is_complex() else output.cpu().double()
+        found = tensors_of(output) if isinstance(output, list | Mapping) else []
+        if isinstance(output, Tensor):
+            found = [output]  # of whole numbers, too
+        if not found:
+            raise _another_output(module, "a tensor, or a list or dictionary of such", type(output).__name__)
+        return [each.clone() if _has_fractions(each) else each.cpu().double() for each in found]
 
     return run
+
+
+def _has_fractions(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
+
+
+def _nth(index: int, run: Callable[[Tensor], list[Tensor]], x: Tensor) -> Tensor:
+    return run(x)[index]
+
+
+def _of_one(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The same, of a module that returns one."""
+    run = _runner(module)
+
+    def run_one(x: Tensor) -> Tensor:
+        found = run(x)
+        if len(found) != 1:
+            raise _another_output(module, "one tensor", f"{len(found)} of them")
+        return found[0]
+
+    return run_one
+
+
+def _another_output(module: Callable, expected: str, received: str) -> ValueError:
+    return ValueError(
+        f"{name_of(module)} must return {expected}, but returns {received}: wrap it in a function that "
+        "returns what is to be judged, such as lambda x: network(x)['out'], and call network.eval() before"
+    )

@@ -77,7 +77,7 @@ def test_what_says_nearly_the_same_of_everything_is_not_judged(measure):
     assert errors[1] > 0.1
 
 
-@pytest.mark.parametrize("output", [(torch.rand(2, 3),), {"out": torch.rand(2, 3)}, None])
+@pytest.mark.parametrize("output", [(torch.rand(2, 3),), {"out": "a"}, [], None])
 def test_outputs_that_are_no_tensors_are_refused(output):
     x = torch.rand(2, 1, 8, 8)
     for measure in (
@@ -85,8 +85,25 @@ def test_outputs_that_are_no_tensors_are_refused(output):
         lambda f: translation_error(f, x, 1, 2),
         lambda f: permutation_error(f, x, torch.randperm(64)),
     ):
-        with pytest.raises(ValueError, match=f"must return one tensor, but returns {type(output).__name__}"):
+        with pytest.raises(ValueError, match=f"must return a tensor, .* but returns {type(output).__name__}"):
             measure(lambda x: output)
+
+
+def test_of_lists_and_dictionaries_every_tensor_is_judged():
+    """Planted: one of several that breaks the symmetry, that says nothing, that is there for one input alone."""
+    backbone = gsa.create_model("digits_gsa", features_only=True, out_indices=(0, 2)).double()
+    x = torch.rand(2, 1, 12, 12).double()
+    assert max(assert_equivariant(backbone, x, R4).exact.values()) <= 1e-10
+    upright = nn.Conv2d(1, 1, 3).double()
+    assert equivariance_error(lambda x: {"in": x, "of": [upright(x)]}, x, R4) == equivariance_error(upright, x, R4)
+    with pytest.raises(ValueError, match="output 1, returns the same whatever it is given"):
+        equivariance_error(lambda x: [x, torch.ones_like(x)], x, R4)
+    with pytest.raises(ValueError, match=r"it returns the shape \[2, 1, 12, 6\]"):
+        equivariance_error(lambda x: [x, x[..., :6]], x, R4)
+    with pytest.raises(ValueError, match="as many tensors for every input, but returned 1 and 2"):
+        equivariance_error(lambda given: [given] * (1 + (not torch.equal(given, x))), x, R4)
+    with pytest.raises(ValueError, match="must return one tensor, but returns 2 of them"):
+        translation_error(lambda x: [x, x], x, 1, 2)
 
 
 def test_what_moves_nothing_and_what_only_the_identity_is_exact_of_is_refused():
