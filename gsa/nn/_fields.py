@@ -63,6 +63,11 @@ class PosesToFields(_Fields):
         ValueError: a feature of another group, or of no multiple of N channels; a field of no such kind.
     """
 
+    @property
+    def outputs(self) -> Field:
+        """The field, by the name that it has wherever an answer is judged."""
+        return self.field
+
     def forward(self, feature: Tensor) -> Tensor:
         check_floating(feature, "fields of poses")
         if feature.ndim < 3 or feature.shape[2] != self.group.order or not self._are_fields(feature):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from gsa import groups
 from gsa._checks import check_choice, check_floating, check_kind
 from gsa.groups import Field, Group, kinds_of
-from gsa.nn._fields import PosesToFields
+from gsa.nn._fields import FieldsToPoses, PosesToFields
 from gsa.nn._strongest import strongest
 
 __all__ = ["OrbitPooling"]
@@ -20,7 +20,7 @@ class OrbitPooling(nn.Module):
 
         y(x) = max_h f(h⁻¹ x)        or, of maps, which are moved back,        y(x) = max_h h f(h⁻¹ x)
 
-    Vectors, and other fields, are turned back, too: y(x) = 1/|H| Σ_h ρ(h) h f(h⁻¹ x).
+    Vectors, and other fields, are turned back, too: y(x) = 1/|H| Σ_h ρ(h) h f(h⁻¹ x); those of x are turned with it.
 
     It commutes with the group whatever f is, and takes |H| times as long. Poses are compared at the end only: pool the
     features of a network, and put its classifier after the pool. Exact for the elements that map the pixel grid to
@@ -39,6 +39,7 @@ class OrbitPooling(nn.Module):
         outputs: what the channels of every answer of f are, as in `gsa.groups.Group.representation`: "scalar", without
             a direction; "vector", two channels each, or any other field, such as ["scalar", "vector"], which turns
             with the picture; of those there is the mean only.
+        inputs: what the channels of pictures are, likewise.
 
     Shapes:
         [B, C, H, W] → [B, D] or [B, C′, H′, W′]; H = W in poses between the quarter turns.
@@ -50,11 +51,20 @@ class OrbitPooling(nn.Module):
 
     __call__: Callable[..., Any]
 
-    def __init__(self, network: nn.Module, group: Group | str, kind: str = "max", outputs: Field = "scalar") -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        group: Group | str,
+        kind: str = "max",
+        outputs: Field = "scalar",
+        inputs: Field = "scalar",
+    ) -> None:
         super().__init__()
         check_kind(nn.Module, network=network)
         check_choice(("max", "mean"), kind=kind)
-        self.network, self.group, self.kind, self.outputs = network, groups.group(group), kind, outputs
+        self.network, self.group, self.kind = network, groups.group(group), kind
+        self.inputs, self.outputs = inputs, outputs
+        self.seen = None if kinds_of(inputs) == ("scalar",) else FieldsToPoses(self.group, inputs)
         self.fields = None if kinds_of(outputs) == ("scalar",) else PosesToFields(self.group, outputs)
         if self.fields is not None and kind == "max":
             raise ValueError(f"no pose of a field has the largest of all its numbers: {outputs=} needs kind='mean'")
@@ -77,7 +87,8 @@ class OrbitPooling(nn.Module):
         batches: list[Sequence[int]] = [range(self.group.order)]
         if self._standing and images.shape[-2] != images.shape[-1]:
             batches = [[h for h in batches[0] if h not in self._standing], self._standing]
-        shown = [torch.cat([self.group.act(images, self._inverses[h]) for h in batch]) for batch in batches]
+        seen = [images] * self.group.order if self.seen is None else self.seen(images).unbind(2)
+        shown = [torch.cat([self.group.act(seen[h], self._inverses[h]) for h in batch]) for batch in batches]
         answers = [self.network(batch) for batch in shown]
         return _each(lambda *parts: self._moved_back(parts, batches, images.shape[0]), *answers)
 
@@ -107,7 +118,7 @@ class OrbitPooling(nn.Module):
         return torch.stack([found[pose] for pose in sorted(found)])
 
     def extra_repr(self) -> str:
-        return f"{self.group.name}, {self.kind}, outputs={self.outputs!r}"
+        return f"{self.group.name}, {self.kind}, outputs={self.outputs!r}, inputs={self.inputs!r}"
 
 
 def _each(function: Callable[..., Tensor], *answers: Any) -> Any:

@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gsa import groups
 from gsa.groups import Field, Group, kinds_of
-from gsa.symmetry._norm import norm, relative_error
+from gsa.symmetry._norm import norm, relative_error, size, zero_beside
 from gsa.symmetry._plane import on_plane
 
 __all__ = ["Action", "GroupAction", "action", "cannot_move"]
@@ -44,6 +44,10 @@ class Action(ABC):
     def inside(self) -> "Action":
         """What is asked of the layers of a network, where that is another thing than of the whole."""
         return self
+
+    def of_layer(self, layer: nn.Module) -> "Action | None":
+        """What is asked of what a layer returns that says what it is; None of others, of which `inside` is asked."""
+        return None
 
     @abstractmethod
     def act(self, x: Tensor, element: int) -> Tensor:
@@ -92,7 +96,9 @@ class GroupAction(Action):
     [B, C, |H|] may also be features without pixels: whichever is nearer counts.
 
     Of vectors and other fields, the numbers turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). N channels make one; they come as
-    [B, K·N], rows [B, K, N], or maps [B, K·N, h, w] or [B, h, w, K·N]. The layers between may answer any of the kinds.
+    [B, K·N], rows [B, K, N], or maps [B, K·N, h, w] or [B, h, w, K·N]. The layers between may answer any of the kinds,
+    but for one that has the group and says its `outputs`, as `gsa.nn.PosesToFields` does. Of several kinds, the errors
+    are each relative to its own numbers, as they may be of other units, and the largest counts.
 
     Args:
         group: any group, or its name.
@@ -121,6 +127,12 @@ class GroupAction(Action):
     @property
     def inside(self) -> Action:
         return self if self.inputs == self.outputs == "scalar" else _OfAnyKind(self)
+
+    def of_layer(self, layer: nn.Module) -> Action | None:
+        field: Field | None = getattr(layer, "outputs", None)
+        if field is None or getattr(layer, "group", None) != self.group:
+            return None
+        return GroupAction(self.group, self.inputs, field)
 
     def act(self, x: Tensor, element: int) -> Tensor:
         if self.inputs != "scalar" and x.ndim == 4:
@@ -165,6 +177,8 @@ class GroupAction(Action):
         found = super().error(after, before, element, shape, floor)
         if found is None:
             return None
+        if len(kinds_of(self.outputs)) > 1:
+            return self._of_the_worst_kind(after, before, element, shape, floor)
         as_poses = self._of_poses(before, element)  # of sides and numbers that those of maps or tokens have, too
         return found if as_poses is None else min(found, relative_error(after, as_poses, norm(before).clamp_min(floor)))
 
@@ -180,6 +194,25 @@ class GroupAction(Action):
             return None
         maps, back = found
         return back(self.group.act(_turned(turn, maps), element))
+
+    def _of_the_worst_kind(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float) -> float:
+        """Of what a field is made of, each beside its own size; what is as good as zero, beside that of all."""
+        expected = self.moved(before, element, shape)
+        assert expected is not None
+        count, floor = self._of_outputs.shape[-1], max(floor, zero_beside([before]))
+        parts = [self._numbers(output, shape, count) for output in (after, expected, before)]
+        sizes = [self.group.representation(kind).shape[-1] for kind in kinds_of(self.outputs)]
+        kinds = zip(*(part.split(sizes, dim=2) for part in parts), strict=True)
+        errors = [relative_error(found, moved, norm(own).clamp_min(floor)) for found, moved, own in kinds]
+        return max(errors, key=size)
+
+    @staticmethod
+    def _numbers(output: Tensor, shape: torch.Size, count: int) -> Tensor:
+        """[B, K, N, …]"""
+        if output.ndim == 3:
+            return output
+        found = on_plane(output, shape) if output.ndim == 4 else None
+        return (output if found is None else found[0]).unflatten(1, (-1, count))
 
     def _of_poses(self, output: Tensor, element: int) -> Tensor | None:
         """[B, C, |H|] as a feature without pixels."""

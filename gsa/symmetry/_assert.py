@@ -1,7 +1,6 @@
 """Hold a module to its symmetry: exact where the grid allows, reported elsewhere."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +8,9 @@ import torch
 from torch import Tensor
 
 from gsa.groups import Group
-from gsa.symmetry._action import Action, GroupAction, action
+from gsa.symmetry._action import Action, action
 from gsa.symmetry._evaluating import name_of
+from gsa.symmetry._hints import what_it_keeps
 from gsa.symmetry._measure import equivariance_error
 
 __all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
@@ -83,21 +83,7 @@ def assert_equivariant(
         names = ", ".join(symmetry.elements[g] for g in report.failures)
         still = [g for g in symmetry.exact if g not in symmetry.moving and errors[g] > tolerance]
         random = ", and has other outputs for the same input: is it random, or in train mode? Call eval()"
-        why = random if still else _as_field(module, x, symmetry, tolerance)
+        kept = "" if still else what_it_keeps(module, x, symmetry, tolerance)
+        why = random if still else f", {kept}" * bool(kept)
         raise AssertionError(f"{name_of(module)} is not equivariant under {names}{why}\n{report}")
     return report
-
-
-def _as_field(module: Callable[[Tensor], Any], x: Tensor, symmetry: Action, tolerance: float) -> str:
-    """What is said of a module whose channels are the numbers of another field, and move along."""
-    if type(symmetry) is not GroupAction or symmetry.outputs != "scalar":
-        return ""
-    others = ("vector", "axis", "pair", "pseudoscalar")
-    for field in others if symmetry.inputs == "scalar" else (symmetry.inputs, *others):
-        with suppress(ValueError):  # of channels that do not make such fields
-            errors = equivariance_error(module, x, GroupAction(symmetry.group, symmetry.inputs, field))
-            if all(errors[g] <= tolerance for g in symmetry.exact):
-                given = "" if symmetry.inputs == "scalar" else f", inputs={symmetry.inputs!r}"
-                how = f"GroupAction({symmetry.name!r}{given}, outputs={field!r})"
-                return f"; but if every channel is part of a field, {field!r}, it is: judge it by {how}"
-    return ""

@@ -10,7 +10,7 @@ from gsa._compiled import original
 from gsa.groups import Group
 from gsa.symmetry._action import Action, action
 from gsa.symmetry._evaluating import evaluating
-from gsa.symmetry._layers import outputs_of
+from gsa.symmetry._layers import asked_of_layers, outputs_of
 from gsa.symmetry._listening import heard, tensor_of
 from gsa.symmetry._norm import norm, relative_error, zero_beside
 
@@ -54,7 +54,7 @@ def gradient_errors(
         with torch.no_grad():
             outputs, _ = outputs_of(module, x, symmetry)
         *_, result = outputs.values()
-        inside = symmetry.inside
+        asked = asked_of_layers(module, symmetry)
         generator = torch.Generator().manual_seed(0)
         v = torch.randn(result.shape, generator=generator, dtype=result.dtype, device="cpu").to(result.device)
         before = _gradients(module, x, v, dict.fromkeys(outputs))
@@ -66,7 +66,7 @@ def gradient_errors(
         for element in symmetry.exact if apart else range(len(symmetry.elements)):
             right: dict[str, Tensor | None] = dict.fromkeys(outputs)
             if apart:
-                right = {name: inside.moved(output, element, x.shape) for name, output in outputs.items()}
+                right = {name: asked(name).moved(output, element, x.shape) for name, output in outputs.items()}
             direction = symmetry.moved(v, element, x.shape)
             if direction is None or (apart and any(output is None for output in right.values())):
                 continue
@@ -76,7 +76,7 @@ def gradient_errors(
                     scale = norm(gradient).clamp_min(of_weights)
                     found[name][element] = relative_error(after[name], gradient, scale)
                 else:
-                    error = inside.error(after[name], gradient, element, x.shape, of_others)
+                    error = asked(name).error(after[name], gradient, element, x.shape, of_others)
                     if error is not None:
                         found[name][element] = error
     return {name: errors for name, errors in found.items() if errors or name == THE_INPUT}

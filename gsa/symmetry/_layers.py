@@ -15,7 +15,7 @@ from gsa.symmetry._listening import heard, tensor_of, tensors_of
 from gsa.symmetry._norm import size
 from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
 
-__all__ = ["errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
+__all__ = ["asked_of_layers", "errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
 
 
 def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> dict[str, dict[int, float]]:
@@ -48,16 +48,16 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
     whole = name_of_whole(module)
     with torch.no_grad(), evaluating(module):
         outputs, results = outputs_of(module, x, symmetry)
-        inside = symmetry.inside
+        asked = asked_of_layers(module, symmetry)
         found: dict[str, dict[int, float]] = {name: {} for name in outputs}
         no_maps: set[str] = set()
         for element in range(len(symmetry.elements)):
 
             def compare(name: str, output: Tensor, element: int = element) -> None:
                 if name in outputs:
-                    if not _fits(inside, output, outputs[name], element, x.shape):
+                    if not _fits(asked(name), output, outputs[name], element, x.shape):
                         no_maps.add(name)
-                    elif (error := inside.error(output, outputs[name], element, x.shape)) is not None:
+                    elif (error := asked(name).error(output, outputs[name], element, x.shape)) is not None:
                         found[name][element] = error
 
             with heard(module, compare):
@@ -126,6 +126,13 @@ def _fits(symmetry: Action, after: Tensor, before: Tensor, element: int, shape: 
     return expected is None or expected.shape == after.shape
 
 
+def asked_of_layers(module: nn.Module, symmetry: Action) -> Callable[[str], Action]:
+    """What a symmetry asks of a submodule, by the name of a call."""
+    layers, inside = dict(module.named_modules()), symmetry.inside
+    told = {path: symmetry.of_layer(layer) for path, layer in layers.items()}
+    return lambda name: told.get(name.split(" ")[0]) or inside
+
+
 def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
     """The first tensor that each of some submodules is given, at the call that its name says."""
     calls: dict[str, int] = {}
@@ -153,10 +160,10 @@ def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tens
 def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> tuple[dict[str, Tensor], list[Tensor]]:
     """Outputs that depend on the input and that a symmetry moves, by name, the whole module's last; all of that's."""
     outputs: dict[str, Tensor] = {}
-    elements, inside = range(len(symmetry.elements)), symmetry.inside
+    elements, asked = range(len(symmetry.elements)), asked_of_layers(module, symmetry)
 
     def keep(name: str, output: Tensor) -> None:
-        if any(inside.moved(output, element, x.shape) is not None for element in elements):
+        if any(asked(name).moved(output, element, x.shape) is not None for element in elements):
             outputs[name] = output.clone()  # the next layer may work in place
 
     whole = name_of_whole(module)

@@ -13,6 +13,7 @@ from gsa.symmetry._action import Action, action
 from gsa.symmetry._assert import TOLERANCES
 from gsa.symmetry._evaluating import refuse_no_tensor
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
+from gsa.symmetry._hints import what_it_keeps
 from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
 from gsa.symmetry._norm import size
 
@@ -35,6 +36,7 @@ class LayerReport:
         given: the errors of what the first broken submodule is given, and those that it is part of, from the outermost
             one to itself; empty ones where the symmetry does not move that.
         unjudged: submodules whose outputs the symmetry does not move, by name, and the shapes of these.
+        kept: of a whole that is broken, what it keeps instead, if that is found: other fields, or another convention.
     """
 
     symmetry: Action
@@ -43,6 +45,7 @@ class LayerReport:
     apart: Mapping[str, Mapping[int, float]] | None = None
     given: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     unjudged: Mapping[str, list[int]] = field(default_factory=dict)
+    kept: str = ""
 
     @classmethod
     def of(
@@ -66,7 +69,9 @@ class LayerReport:
             report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))
             if report.first_broken is None:
                 return report
-            return replace(report, given=errors_given_to(module, x, symmetry, within(report.first_broken[0])))
+            given = errors_given_to(module, x, symmetry, within(report.first_broken[0]))
+            kept = what_it_keeps(module, x, symmetry, tolerance) if report.broken else ""
+            return replace(report, given=given, kept=kept)
         report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
         return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
 
@@ -158,7 +163,8 @@ class LayerReport:
                     f"first broken on the way back at {layer}, by what its output goes into: {before:.1e} before, "
                     f"{after:.1e} after (each submodule judged apart, on unbroken outputs)"
                 ]
-            return [*self._between(layer, before, after), *self._silent()]
+            kept = [f"{list(self.errors)[-1]} breaks it, {self.kept}"] if self.kept else []
+            return [*self._between(layer, before, after), *kept, *self._silent()]
         if self.apart is None or not self.broken:
             return self._silent()
         if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():

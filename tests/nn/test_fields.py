@@ -97,6 +97,17 @@ def test_any_network_answers_vectors_that_turn(group, fold):
     torch.testing.assert_close(one(x), torch.zeros(2, 2, 7, 7))
 
 
+@pytest.mark.parametrize("group", ["R4", "R4M", "Z2M"])
+def test_any_network_takes_vectors(group):
+    """Planted: of which it is not told."""
+    network, x, wind = nn.Conv2d(3, 2, 3), torch.randn(2, 3, 6, 7), ["vector", "scalar"]
+    for outputs in ("vector", "pseudoscalar"):
+        action = GroupAction(group, wind, outputs)
+        assert_equivariant(OrbitPooling(network, group, "mean", outputs, wind), x, action, 1e-12)
+        assert max(equivariance_error(OrbitPooling(network, group, "mean", outputs), x, action).values()) > 1e-2
+    assert_equivariant(OrbitPooling(network, group, inputs=wind), x, GroupAction(group, wind), 1e-12)
+
+
 @pytest.mark.parametrize("group", ["R4M", "Z2M", "R4", "R2"])
 def test_fields_of_several_kinds_are_made_and_judged_together(group):
     """Planted: two kinds in each other's place; the whole is broken, and no layer is blamed for what it keeps."""

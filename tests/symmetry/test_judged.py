@@ -142,55 +142,6 @@ def test_arrays_of_other_libraries_are_refused_with_what_makes_a_tensor(takes):
         takes(numpy.zeros((1, 1, 8, 8)))
 
 
-def test_vectors_are_told_from_scalars_that_break():
-    """What answers vectors is no failure of the network, but of the question, which the message says."""
-    network = nn.Sequential(gsa.nn.LiftingConvolution("R4", 1, 2, 3), gsa.nn.PosesToFields("R4")).double()
-    x = torch.rand(2, 1, 6, 6).double()
-    with pytest.raises(AssertionError, match=r"it is: judge it by GroupAction\('R4', outputs='vector'\)\n"):
-        assert_equivariant(network, x, "R4")
-    of_axes = nn.Sequential(network[0], gsa.nn.PosesToFields("R4", "axis"))
-    with pytest.raises(AssertionError, match=r"GroupAction\('R4', outputs='axis'\)\n"):
-        assert_equivariant(of_axes, x, "R4")
-    for broken in (nn.Conv2d(1, 2, 3), nn.Conv2d(1, 3, 3)):
-        with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°\n"):
-            assert_equivariant(broken.double(), x, "R4")
-
-
-def test_a_report_of_a_network_of_vectors_blames_the_layer_that_breaks():
-    class Doubled(nn.Module):
-        def forward(self, vectors):
-            return vectors * torch.tensor([1.0, 2.0, 1.0, 2.0], dtype=vectors.dtype)[:, None, None]
-
-    make, x = gsa.nn.LiftingConvolution, torch.rand(2, 2, 6, 6).double()
-    action = gsa.symmetry.GroupAction("R4", inputs="vector", outputs="vector")
-    sound = [gsa.nn.FieldsToPoses("R4"), gsa.nn.GroupConvolution("R4", 2, 4, 3), gsa.nn.PosesToFields("R4")]
-    for backward in (False, True):
-        report = gsa.symmetry.LayerReport.of(nn.Sequential(*sound).double(), x, action, backward=backward)
-        assert not report.broken and report.first_broken is None
-    broken = nn.Sequential(*sound, Doubled(), nn.Conv2d(4, 4, 1, groups=2)).double()
-    assert gsa.symmetry.LayerReport.of(broken, x, action).first_broken[0] == "3"
-    scalars = nn.Sequential(make("R4", 2, 4, 3), gsa.nn.PosesToFields("R4")).double()
-    assert gsa.symmetry.LayerReport.of(scalars, x, gsa.symmetry.GroupAction("R4", outputs="vector")).broken == []
-
-
-def test_what_is_said_of_vectors_is_what_passes():
-    """Their inputs are said, too; of an action of one's own, nothing is."""
-    x, actions = torch.rand(2, 2, 6, 6).double(), gsa.symmetry.GroupAction
-    for kind in ("vector", 3):
-        field = nn.Sequential(gsa.nn.FieldsToPoses("R4", kind), gsa.nn.PosesToFields("R4", kind)).double()
-        with pytest.raises(AssertionError, match="judge it by ") as told:
-            assert_equivariant(field, x, actions("R4", inputs=kind))
-        said = str(told.value).partition("judge it by ")[2].splitlines()[0]
-        assert said == f"GroupAction('R4', inputs={kind!r}, outputs={kind!r})"
-        assert_equivariant(field, x, eval(said, {"GroupAction": actions}))
-
-    class Mine(actions):
-        pass
-
-    with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°\n"):
-        assert_equivariant(field, x, Mine("R4", inputs=3))
-
-
 def test_layers_are_judged_as_an_action_of_ones_own_says():
     class WithLengths(gsa.symmetry.GroupAction):
         def moved(self, output, element, shape):
