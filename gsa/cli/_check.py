@@ -101,8 +101,8 @@ def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | 
 
 
 def _field(said: str | None) -> Field:
-    """What channels are, in words between commas; without one, scalars."""
-    names = [name.strip() for name in (said or "scalar").split(",")]
+    """What channels are, in words between commas, or as Python has them; without one, scalars."""
+    names = [name.strip(" []'\"") for name in (said or "scalar").split(",")]
     kinds = [int(name) if name.isdecimal() else name for name in names]
     return kinds if len(kinds) > 1 else kinds[0]
 

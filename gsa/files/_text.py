@@ -16,7 +16,11 @@ def printable_lines(text: object) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of what an error says that has one, without control characters; its kind where it says nothing."""
+    """The first line of what an error says that has one, without control characters; its kind where it says nothing.
+
+    With the next one, if that is what it announces.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = "".join(letter for letter in lines[0] if letter.isprintable()) if lines else type(error).__name__
+    said = " ".join(lines[: 2 if lines[0].endswith(":") else 1]) if lines else type(error).__name__
+    text = "".join(letter for letter in said if letter.isprintable())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

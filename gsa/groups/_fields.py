@@ -40,7 +40,7 @@ def _of_one(matrices: Tensor, field: Any) -> Tensor:
 def _unknown(field: object) -> ValueError:
     return ValueError(
         f"a field is one of {list(_KINDS)}, the fold of directions (1 or more), a product such as 'pair*vector', or a "
-        f"sequence of these, but got {field!r}"
+        f"sequence of these, such as ['scalar', 'vector'], but got {field!r}"
     )
 
 
