@@ -1,7 +1,7 @@
 """Errors layer by layer, judged, and told as text, table and plain values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from gsa._compiled import original
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action
+from gsa.symmetry._action import Action, GroupAction, action
+from gsa.symmetry._any_order import InAnyOrder
 from gsa.symmetry._assert import TOLERANCES
 from gsa.symmetry._evaluating import refuse_no_tensor
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
@@ -37,6 +38,9 @@ class LayerReport:
             one to itself; empty ones where the symmetry does not move that.
         unjudged: submodules whose outputs the symmetry does not move, by name, and the shapes of these.
         kept: of a whole that is broken, what it keeps instead, if that is found: other fields, or another convention.
+        reordered: where a layer breaks a group, the errors with the maps of layers in any order (`InAnyOrder`).
+        zero: parameters of more than one axis that are all zero, where nothing is broken: what they would break is not
+            seen as yet.
     """
 
     symmetry: Action
@@ -46,6 +50,8 @@ class LayerReport:
     given: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     unjudged: Mapping[str, list[int]] = field(default_factory=dict)
     kept: str = ""
+    reordered: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    zero: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -67,11 +73,14 @@ class LayerReport:
         if not backward:
             errors = layer_errors(module, x, symmetry)
             report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))
+            if not report.broken:
+                report = replace(report, zero=_still_zero(module))
             if report.first_broken is None:
                 return report
             given = errors_given_to(module, x, symmetry, within(report.first_broken[0]))
             kept = what_it_keeps(module, x, symmetry, tolerance) if report.broken else ""
-            return replace(report, given=given, kept=kept)
+            reordered = layer_errors(module, x, InAnyOrder(symmetry)) if type(symmetry) is GroupAction else {}
+            return replace(report, given=given, kept=kept, reordered=reordered)
         report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
         return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
 
@@ -164,7 +173,7 @@ class LayerReport:
                     f"{after:.1e} after (each submodule judged apart, on unbroken outputs)"
                 ]
             kept = [f"{list(self.errors)[-1]} breaks it, {self.kept}"] if self.kept else []
-            return [*self._between(layer, before, after), *kept, *self._silent()]
+            return [*self._between(layer, before, after), *self._in_another_order(layer), *kept, *self._silent()]
         if self.apart is None or not self.broken:
             return self._silent()
         if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
@@ -189,13 +198,35 @@ class LayerReport:
             place = name if errors else place
         return [f"first broken by {layer}{other}: {before:.1e} before it, {after:.1e} after"]
 
+    def _in_another_order(self, layer: str) -> list[str]:
+        """Which layer is the first that breaks it if maps may be counted otherwise, where that is not the one named."""
+        worst = {name: self._worst(errors) for name, errors in self.reordered.items()}
+        first = next((name for name, error in worst.items() if error > self.tolerance), None)
+        off = f"{worst[first]:.1e}" if first else ""
+        if worst.get(layer, math.inf) <= self.tolerance:
+            orders = "in another order (poses numbered otherwise, or among the channels)"
+            then = f"; then {first} is the first that breaks it: {off}" if first else ""
+            return [f"{layer} keeps it if its maps are {orders}{then}"]
+        if first not in (None, layer):
+            return [f"of features with other poses, {first} is the first that breaks it in any order: {off}"]
+        return []
+
     def _silent(self) -> list[str]:
-        """Which layers say nothing."""
+        """Which layers say nothing, and which parameters."""
+        lines = []
+        if self.zero:
+            lines = [
+                f"all zero as yet, so that what they may break is not seen: {', '.join(self.zero[:_MOST_NAMED])} "
+                "(seen in their gradients: backward=True, or --backward)"
+            ]
         if not self.unjudged:
-            return []
+            return lines
         some = [f"{name} {shape}" for name, shape in list(self.unjudged.items())[:_MOST_NAMED]]
         more = f" and {len(self.unjudged) - len(some)} more" if len(self.unjudged) > len(some) else ""
-        return [f"not judged, as no outputs of such shapes are moved by {self.symmetry.name}: {', '.join(some)}{more}"]
+        lines.append(
+            f"not judged, as no outputs of such shapes are moved by {self.symmetry.name}: {', '.join(some)}{more}"
+        )
+        return lines
 
     def _cell(self, layer: str, elements: list[int]) -> str:
         errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}
@@ -208,3 +239,8 @@ class LayerReport:
 
     def _worst(self, errors: Mapping[int, float]) -> float:
         return max((size(errors[g]) for g in self.symmetry.exact if g in errors), default=0.0)
+
+
+def _still_zero(module: nn.Module) -> list[str]:
+    """Such as embeddings of positions before training; biases and gains, of one axis, begin so."""
+    return [name for name, value in module.named_parameters() if value.ndim > 1 and value.numel() and not value.any()]
