@@ -187,14 +187,18 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     check.add_argument("--margin", type=int, default=0, help="pixels at the border that --shift ignores")
     check.add_argument("--backward", action="store_true", help="check gradients, of weights too, not outputs")
-    check.add_argument("--input", metavar="C,H,W", help="size of random pictures (default: its own), or L,D of tokens")
+    check.add_argument(
+        "--input",
+        metavar="C,H,W",
+        help="size of random pictures (default: its own), C,POSES,H,W of features, or L,D of tokens",
+    )
     check.add_argument(
         "--depth", type=int, default=1, help="depth of the layers shown: 1 for the network's own (default), 0 for none"
     )
     check.add_argument("--picture", type=_path, metavar="FILE", help="draw layers as bars, too: a .png, .svg or .pdf")
     check.add_argument("--json", action="store_true", help="print all errors as JSON, for programs")
     check.add_argument("--tolerance", type=float, default=1e-5, help="largest error of exact elements (default 1e-5)")
-    check.add_argument("--checkpoint", type=_path, help="another way to say NETWORK")
+    check.add_argument("--checkpoint", type=_path, help="a run; of your own network, beside NETWORK, what builds it")
 
 
 def _add_predict(predict: argparse.ArgumentParser, trained: str) -> None:

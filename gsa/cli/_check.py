@@ -28,8 +28,11 @@ def run(options: Namespace) -> int:
     Exit code 1 where an exact element of the symmetry that is claimed is broken, or an error is not a number.
     """
     what = str(options.checkpoint or options.network or "")
-    if not what or (options.checkpoint and options.network):
-        raise ValueError("say what to check once: a name, a run, or module:attribute; gsa check --help shows examples")
+    if not what or (options.checkpoint and options.network and ":" not in options.network):
+        raise ValueError(
+            "say what to check once: a name, a run, or module:attribute (beside --checkpoint, what builds the network "
+            "of that run); gsa check --help shows examples"
+        )
     said = [f"--{name}" for name in ("group", "shift", "permute") if getattr(options, name)]
     if len(said) > 1:
         raise ValueError(f"say one symmetry: --group, --shift or --permute, but got {' and '.join(said)}")
@@ -75,13 +78,20 @@ def _refuse_unfit(what: str, network: nn.Module, inputs: Tensor) -> None:
     except Exception as error:
         raise ValueError(
             f"{what} must take one tensor of floating numbers, of the shape {list(inputs.shape)} here (--input), but "
-            f"raised {type(error).__name__}: {one_line(error)}"
+            f"raised {type(error).__name__}: {one_line(error)}{_of_precision(error)}"
         ) from error
+
+
+def _of_precision(error: Exception) -> str:
+    """Of tensors that a network makes while it runs, of another precision than what it is given."""
+    if not any(word in str(error) for word in ("dtype", "Double", "double")):
+        return ""
+    return " (a network is checked in float64: what it makes while it runs has to be of the dtype of its input)"
 
 
 def _turned(what: str, options: Namespace) -> tuple[nn.Module, Tensor, Action | None]:
     """A network of pictures, and what is said of it, or its own group; None where there is neither."""
-    network, images, own = subject(what, options.input)
+    network, images, own = subject(what, options.input, options.network if options.checkpoint else None)
     if options.shift:
         return network, images, Shifts(*map(_pixels, options.shift), margin=options.margin)
     fields = [_field(said) for said in (options.takes, options.returns)]

@@ -19,8 +19,8 @@ __all__ = ["found", "of_tokens", "subject"]
 _PICTURES = 3
 
 
-def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | None]:
-    """The network, random pictures for it, and its own group."""
+def subject(what: str, size: str | None, builder: str | None = None) -> tuple[nn.Module, Tensor, Group | None]:
+    """The network, random pictures for it, and its own group; of a run, what builds its network may be said."""
     generator = torch.Generator().manual_seed(0)
     if ":" in what and not Path(what).exists():
         images, network = torch.rand(_PICTURES, *_given(what, size), generator=generator), _imported(what)
@@ -28,15 +28,16 @@ def subject(what: str, size: str | None) -> tuple[nn.Module, Tensor, Group | Non
     if what in list_models() and what not in list_pretrained() and not Path(what).exists():
         torch.manual_seed(0)
         known = preset(what)
-        own = [known.keywords["in_channels"], known.image_size, known.image_size]
-        numbers = own if size is None else _numbers(size)
+        default = [known.keywords["in_channels"], known.image_size, known.image_size]
+        numbers = default if size is None else _numbers(size)
         network = create_model(what, in_channels=numbers[0]).eval()
         return network, torch.rand(_PICTURES, *numbers, generator=generator), network.group
-    saved = read(what)
+    saved = read(what, found(builder) if builder else None)
     pictures = saved.pictures
     numbers = _numbers(size) if size else [pictures.in_channels, pictures.image_size, pictures.image_size]
     images = pictures.normalise(torch.rand(_PICTURES, *numbers, generator=generator))
-    return saved.network, images, saved.network.group
+    own: Group | None = saved.network.group if isinstance(saved.network, Network) else None
+    return saved.network, images, own
 
 
 def of_tokens(what: str, size: str | None, axis: int) -> tuple[nn.Module, Tensor]:
@@ -46,7 +47,7 @@ def of_tokens(what: str, size: str | None, axis: int) -> tuple[nn.Module, Tensor
     expected = "tokens and features, such as 6,16"
     if size is None:
         raise ValueError(f"the numbers that {what} takes must be given: --input {expected}")
-    tokens = torch.randn(_PICTURES, *_numbers(size, expected, 2), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randn(_PICTURES, *_numbers(size, expected, (2,)), generator=torch.Generator().manual_seed(0))
     return _imported(what), tokens if axis else tokens.transpose(0, 1)
 
 
@@ -54,12 +55,14 @@ def _given(what: str, size: str | None) -> list[int]:
     """Channels, height and width of pictures that nothing else tells."""
     if size is None:
         raise ValueError(f"the size of the pictures of {what} must be given, such as --input 3,64,64")
-    return _numbers(size)
+    return _numbers(size, "channels, height and width, such as 3,64,64, or of features with poses 8,4,64,64", (3, 4))
 
 
-def _numbers(size: str, expected: str = "channels, height and width, such as 3,64,64", count: int = 3) -> list[int]:
+def _numbers(
+    size: str, expected: str = "channels, height and width, such as 3,64,64", counts: tuple[int, ...] = (3,)
+) -> list[int]:
     parts = size.split(",")
-    if len(parts) != count or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
+    if len(parts) not in counts or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
         raise ValueError(f"--input must be {expected}, but got {size!r}")
     return [int(part) for part in parts]
 

@@ -10,6 +10,7 @@ __all__ = ["summary"]
 
 _FEW = 1000  # test pictures, whose accuracy is told with how far it may be off by chance
 _SHOWN = 3  # classes
+_BROKEN = 1e-4  # of logits in float32, more than rounding
 _UNEQUAL = 2  # so many times as frequent as another, a class makes accuracy say little
 
 
@@ -42,6 +43,8 @@ def summary(report: dict) -> str:
     exact = ", ".join(f"{name} {e['error']:.1e}" for name, e in errors.items() if e["exact"])
     which = "exact elements" if report["group"] not in (None, "Z2") else "without being in the group"
     lines.append(f"symmetry     relative change of the logits, {which}: {exact}")
+    if which == "exact elements" and not all(e["error"] <= _BROKEN for e in errors.values() if e["exact"]):
+        lines.append(f"             broken: the network is said to keep {report['group']}; gsa check finds the layer")
     if sampled := [e["error"] for e in errors.values() if not e["exact"]]:
         worst = numpy.max(sampled)  # NaN where one is
         lines.append(f"             sampled between the pixels: {worst:.1e} at worst of {len(sampled)} elements")

@@ -121,7 +121,8 @@ def _of_checkpoint(path: Path, is_own: bool) -> tuple[dict[str, Any], Any, dict[
     if target != "gsa.create_model" and not is_own:
         raise ValueError(
             f"{path} holds a network built by {target[:200]!a}, and not its code; expected 'gsa.create_model', or, if "
-            "it is your own, what builds it: gsa.load(path, network=…), gsa predict --network module:attribute"
+            "it is your own, what builds it: gsa.load(path, network=…), gsa predict --network module:attribute, "
+            "gsa check module:attribute --checkpoint …"
         )
     weights = {name.removeprefix("network."): state[name] for name in state if name.startswith("network.")}
     return node, pictures, with_groups(weights, groups), checkpoint.get("gsa_version")

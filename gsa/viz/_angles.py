@@ -57,7 +57,7 @@ def draw_angles(network: Callable[[Tensor], Tensor], pictures: Tensor, labels: T
     second.set_title("mean logit", fontsize=10, loc="left")
     second.legend(loc="lower right", bbox_to_anchor=(1, 1), fontsize=8, ncols=2, frameon=False, borderaxespad=0.2)
     for axis in (left, second):
-        axis.set_xlabel("angle of the input")
+        axis.set_xlabel("turned further by")
         axis.set_xticks(range(0, 361, 90), [f"{angle}°" for angle in range(0, 361, 90)])
         axis.grid(alpha=0.3)
     return figure

@@ -109,6 +109,26 @@ def test_what_cannot_be_run_is_no_finding(what, message, capsys):
     assert message in capsys.readouterr().err
 
 
+class InFloat32(nn.Module):
+    """Makes what it multiplies by of a precision of its own."""
+
+    def forward(self, x):
+        return x.flatten(1) @ torch.ones(81, 3)
+
+
+def group_convolution():
+    return gsa.nn.GroupConvolution("R4", 2, 3, 3)
+
+
+def test_features_are_given_and_a_network_in_float32_is_told_of(capsys):
+    layer = f"{__name__}:group_convolution"
+    assert cli.main(["check", layer, "--input", "2,4,9,9", "--group", "R4"]) == 0
+    assert cli.main(["check", layer, "--input", "2,4,9,9,9", "--group", "R4"]) == 2
+    assert "or of features with poses 8,4,64,64, but got '2,4,9,9,9'" in capsys.readouterr().err
+    assert cli.main(["check", f"{__name__}:InFloat32", "--input", "1,9,9", "--group", "R4"]) == 2
+    assert "(a network is checked in float64: what it makes" in capsys.readouterr().err
+
+
 class unet(nn.Module):  # as its first layer is called
     """Broken, but for a layer that nobody hears of."""
 

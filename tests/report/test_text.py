@@ -55,6 +55,18 @@ def test_of_unequal_classes_accuracy_is_told_with_what_it_hides():
     assert "balanced" not in told(65, 100, confusion=alike)
 
 
+def test_a_group_that_is_not_kept_is_told():
+    """Rounding of float32 is not, nor is anything of a network that claims none."""
+    errors = {"90°": {"error": 0.098, "exact": True}, "45°": {"error": 0.4, "exact": False}}
+    line = "\n             broken: the network is said to keep R8; gsa check finds the layer"
+    assert line in told(9, 10, group="R8", equivariance_error=errors)
+    few = errors | {"90°": {"error": 3e-7, "exact": True}}
+    assert "broken" not in told(9, 10, group="R8", equivariance_error=few)
+    assert "broken" not in told(9, 10, equivariance_error=errors)
+    nothing = errors | {"90°": {"error": float("nan"), "exact": True}}
+    assert "broken" in told(9, 10, group="R8", equivariance_error=nothing)
+
+
 def test_the_area_of_two_classes_is_told_with_its_interval():
     confusion = {"classes": ["a", "b"], "counts": [[5, 0], [0, 5]]}
     text = told(10, 10, confusion=confusion, test_auroc=1.0, test_auroc_interval=(0.678, 1.0))

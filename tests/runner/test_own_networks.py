@@ -92,6 +92,8 @@ def test_its_group_is_remembered(own, tmp_path, monkeypatch, ema):
     words = "trainer.max_epochs=1", f"ema={ema}", "data.size=28"
     train(own(*words, target=f"{__name__}.turned"))
     assert gsa.load(tmp_path / "run", network=turned).group.name == "R2M"
+    asked = ["--checkpoint", str(tmp_path / "run"), "--group", "R2M"]
+    assert main(["check", f"{__name__}:turned", *asked]) == 0 and main(["check", "digits_gsa", *asked]) == 2
     with pytest.raises(ValueError, match="LiftingConvolution of R4, but these weights are of R2M"):
         gsa.load(tmp_path / "run", network=turned(1, 10, "R4"))
     monkeypatch.setattr(turned, "__defaults__", ("R4",))

@@ -178,7 +178,7 @@ def test_the_command_checks_symmetry_and_notices_when_it_is_broken(run, tmp_path
     assert "90°" in capsys.readouterr().out
     saved = read(run[0])
     saved.network.forward_head = lambda features: features[:, :10, 0].amax((-2, -1))  # planted: one pose only
-    monkeypatch.setattr("gsa.cli._subject.read", lambda path: saved)
+    monkeypatch.setattr("gsa.cli._subject.read", lambda path, network: saved)
     assert cli.main(["check", "--checkpoint", str(run[0])]) == 1
     assert "BROKEN" in capsys.readouterr().out
 

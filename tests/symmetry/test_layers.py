@@ -177,7 +177,7 @@ def test_the_command_checks_names(name, capsys):
 @pytest.mark.parametrize("arguments, message", [
     ([], "say what to check once"),
     (["torchvision.models:resnet18"], "must be given, such as --input 3,64,64"),
-    (["torchvision.models:resnet18", "--input", "3,64"], "channels, height and width, such as 3,64,64, but got '3,64'"),
+    (["torchvision.models:resnet18", "--input", "3,64"], "channels, height and width, such as 3,64,64, or of features"),
     (["torchvision.models:nothing", "--input", "3,8,8"], "torchvision.models has no 'nothing'"),
     (["math:pi", "--input", "3,8,8"], "math:pi must be an nn.Module, or make one when it is called, but is float"),
     (["no_such_module:f", "--input", "3,8,8"], "no_such_module"),
