@@ -68,15 +68,13 @@ def run(options: Namespace) -> int:
                     if options.poses:
                         _tell(_turned(chances, saved), options.csv)
                 progress.advance(bar)
-    except KeyboardInterrupt:
-        if options.csv is not None and table:
-            _note(f"{options.csv} has the first {len(table)} of {len(files)} pictures")
-        raise
     finally:  # of what was stopped, too
         if options.csv is not None and table:
             paths, said = zip(*table, strict=True)
             known = {"path": paths}
             write_whole(options.csv, prediction_table(known, torch.stack(said).tolist(), saved.pictures.classes))
+            if (looked := len(table) + len(left_out)) < len(files):
+                _note(f"{options.csv} has {len(table)} of the {looked} pictures that were looked at, of {len(files)}")
     if others:
         _note(f"of the files in folders, {passed_over(others)}")
     if left_out:

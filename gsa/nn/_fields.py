@@ -64,8 +64,8 @@ class PosesToFields(_Fields):
     """
 
     @property
-    def outputs(self) -> Field:
-        """The field, by the name that it has wherever an answer is judged."""
+    def output_field(self) -> Field:
+        """The field, which reports of symmetry ask for (`gsa.symmetry.GroupAction`)."""
         return self.field
 
     def forward(self, feature: Tensor) -> Tensor:

@@ -72,6 +72,11 @@ class OrbitPooling(nn.Module):
         swaps = self.group.matrices[:, 0, 0].abs() < 1e-9  # odd quarter turns, after which oblong pictures stand
         self._standing: list[int] = swaps.nonzero().flatten().tolist()
 
+    @property
+    def output_field(self) -> Field:
+        """What its answers are, which reports of symmetry ask for (`gsa.symmetry.GroupAction`)."""
+        return self.outputs
+
     def forward(self, images: Tensor) -> Any:
         return _each(self._pooled, self.forward_poses(images))
 

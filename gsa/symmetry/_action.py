@@ -97,8 +97,8 @@ class GroupAction(Action):
 
     Of vectors and other fields, the numbers turn along: (L_g v)(i) = ρ(g) v(g⁻¹ i). N channels make one; they come as
     [B, K·N], rows [B, K, N], or maps [B, K·N, h, w] or [B, h, w, K·N]. The layers between may answer any of the kinds,
-    but for one that has the group and says its `outputs`, as `gsa.nn.PosesToFields` does. Of several kinds, the errors
-    are each relative to its own numbers, as they may be of other units, and the largest counts.
+    but for one that has the group and says its `output_field`, as `gsa.nn.PosesToFields` does. Of several kinds, each
+    error is relative to the kind's own numbers, which may be of other units, and the largest counts.
 
     Args:
         group: any group, or its name.
@@ -129,7 +129,7 @@ class GroupAction(Action):
         return self if self.inputs == self.outputs == "scalar" else _OfAnyKind(self)
 
     def of_layer(self, layer: nn.Module) -> Action | None:
-        field: Field | None = getattr(layer, "outputs", None)
+        field: Field | None = getattr(layer, "output_field", None)
         if field is None or getattr(layer, "group", None) != self.group:
             return None
         return GroupAction(self.group, self.inputs, field)

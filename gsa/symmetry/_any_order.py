@@ -78,7 +78,7 @@ class _Layers(InAnyOrder):
         found = after.flatten(1, -3)
         if found.shape != expected.shape or maps.shape[1] > _MOST:
             return None
-        one, other = (each.transpose(0, 1).flatten(1).double() for each in (found, expected))
+        one, other = (each.transpose(0, 1).flatten(1).cpu().double() for each in (found, expected))
         nearest = torch.cdist(one, other)
         off = max(norm(one - other[nearest.argmin(1)]), norm(other - one[nearest.argmin(0)]))
         return (off / norm(maps).clamp_min(max(floor, torch.finfo(torch.float64).tiny))).item()

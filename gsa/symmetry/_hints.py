@@ -1,7 +1,6 @@
 """What a map that breaks a symmetry of scalars or fields would keep, in words."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,10 +10,10 @@ from torch import Tensor
 from gsa.groups import Field, kinds_of
 from gsa.symmetry._action import Action, GroupAction
 from gsa.symmetry._evaluating import evaluating
-from gsa.symmetry._measure import equivariance_error
 
 __all__ = ["what_it_keeps"]
 
+_Answers = tuple[Tensor, list[Tensor]]
 _FIELDS = ("scalar", "vector", "axis", "pair", "pseudoscalar")
 # How vectors are kept elsewhere, what makes (x, y) of them, x to the right and y up, and how that is said.
 _CONVENTIONS = {
@@ -37,15 +36,19 @@ def what_it_keeps(module: Callable[[Tensor], Any], x: Tensor, symmetry: Action, 
     """
     if type(symmetry) is not GroupAction:
         return ""
-    with evaluating(module):
+    known: dict[str, _Answers | None] = {}
+    with torch.no_grad(), evaluating(module):
         for other in _others(symmetry):
-            if _keeps(module, x, other, tolerance):
+            if str(other.inputs) not in known:
+                known[str(other.inputs)] = _answers(module, x, other)
+            if _keeps(known[str(other.inputs)], x, other, tolerance):
                 takes = "" if other.inputs == symmetry.inputs else f"it takes {other.inputs!r} and "
                 returns = f"every channel that it returns is part of a field, {other.outputs!r}"
                 return f"but it keeps it if {takes}{returns}: judge it by {_judged_by(other)}"
         if "vector" in (*kinds_of(symmetry.inputs), *kinds_of(symmetry.outputs)):
             for name, (rows, how) in _CONVENTIONS.items():
-                if _keeps(partial(_in_ours, module, torch.tensor(rows), symmetry), x, symmetry, tolerance):
+                ours = partial(_in_ours, module, torch.tensor(rows), symmetry)
+                if _keeps(_answers(ours, x, symmetry), x, symmetry, tolerance):
                     return f"but it keeps it if its vectors are {name}: {how} are (right, up), as they are here"
     return ""
 
@@ -76,11 +79,28 @@ def _judged_by(symmetry: GroupAction) -> str:
     return f"GroupAction({symmetry.name!r}{options})" + (f", or {' '.join(words)}" if words else "")
 
 
-def _keeps(module: Callable[[Tensor], Any], x: Tensor, symmetry: GroupAction, tolerance: float) -> bool:
-    with suppress(ValueError):  # of channels that do not make such fields
-        errors = equivariance_error(module, x, symmetry)
-        return all(errors[g] <= tolerance for g in symmetry.exact)
-    return False
+def _answers(module: Callable[[Tensor], Any], x: Tensor, symmetry: GroupAction) -> _Answers | None:
+    """F(x), and F(L_g x) for the exact elements; None where inputs are no such fields, or answers no tensors."""
+    answers: list[Tensor] = []
+    try:
+        for given in (x, *(symmetry.act(x, g) for g in symmetry.exact)):
+            answer = module(given.clone())
+            if not isinstance(answer, Tensor):
+                return None
+            answers.append(answer.clone())
+    except ValueError:
+        return None
+    return answers[0], answers[1:]
+
+
+def _keeps(answers: _Answers | None, x: Tensor, symmetry: GroupAction, tolerance: float) -> bool:
+    if answers is None:
+        return False
+    before, after = answers
+    if not all(symmetry.judges(before, g, x.shape) for g in symmetry.exact):
+        return False
+    errors = [symmetry.error(of_g, before, g, x.shape) for g, of_g in zip(symmetry.exact, after, strict=True)]
+    return all(error is not None and error <= tolerance for error in errors)
 
 
 def _in_ours(module: Callable[[Tensor], Any], matrix: Tensor, symmetry: GroupAction, x: Tensor) -> Any:

@@ -203,7 +203,10 @@ def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, caps
     assert (
         cli.main([*words, "--batch", "1", "--csv", str(tmp_path / "out.csv"), "--checkpoint", "mine"]) == 128 + number
     )
-    assert capsys.readouterr().err == f"gsa: {tmp_path / 'out.csv'} has the first 2 of 3 pictures\nstopped\n"
+    assert (
+        capsys.readouterr().err
+        == f"gsa: {tmp_path / 'out.csv'} has 2 of the 2 pictures that were looked at, of 3\nstopped\n"
+    )
     with open(tmp_path / "out.csv", newline="", encoding="utf-8-sig") as file:
         assert [row[0] for row in csv.reader(file)][1:] == words[1:3]
     assert not list(tmp_path.glob(".*.part"))
