@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "AUGMENTATIONS",
+    "DIGITS",
     "FOLDERS",
     "LIMITS",
     "PICTURES",
@@ -133,6 +134,7 @@ FOLDERS = SPLIT | {
     "kept_gb": _NOT_NEGATIVE,
     "fold": _or_none(Limit("must be one of at least two, such as 1/5 … 5/5", _is_fold)),
 }
+DIGITS = SPLIT | {"turned": _one_of("all", "test", "none")}
 ROTMNIST = SPLIT | {"source": _one_of("official", "mnist"), "clutter": _NOT_NEGATIVE}
 _MORE_OF_FOLDERS = {  # of which the data say more themselves
     "root": _FOLDER,
@@ -143,7 +145,7 @@ _MORE_OF_FOLDERS = {  # of which the data say more themselves
 
 LIMITS: Mapping[str, Mapping[str, Limit]] = {
     "gsa.data.CIFAR10DataModule": PICTURES | SPLIT,
-    "gsa.data.DigitsDataModule": PICTURES | SPLIT,
+    "gsa.data.DigitsDataModule": PICTURES | DIGITS,
     "gsa.data.ImageFolderDataModule": PICTURES | FOLDERS | _MORE_OF_FOLDERS,
     "gsa.data.PCamDataModule": PICTURES | SPLIT,
     "gsa.data.RotMNISTDataModule": PICTURES | ROTMNIST,

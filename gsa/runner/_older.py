@@ -16,7 +16,7 @@ _EARLIER_BEST = "lightning.pytorch.callbacks.ModelCheckpoint"  # of callbacks.be
 _OF_ALL_DATA = {"train_pictures": None}
 _LATER_DATA: dict[str, dict[str, Any]] = {  # keys that these data have got since, as it was without them
     "gsa.data.CIFAR10DataModule": _OF_ALL_DATA,
-    "gsa.data.DigitsDataModule": _OF_ALL_DATA,
+    "gsa.data.DigitsDataModule": _OF_ALL_DATA | {"turned": "all"},
     "gsa.data.PCamDataModule": _OF_ALL_DATA | {"split_seed": 0},
     "gsa.data.RotMNISTDataModule": _OF_ALL_DATA | {"clutter": 0, "occlusion": 0},
     "gsa.data.ImageFolderDataModule": _OF_ALL_DATA

@@ -33,6 +33,23 @@ def test_the_parts_are_disjoint_and_cover_everything():
     assert torch.equal(torch.cat(parts), turned_digits()[0])
 
 
+def test_some_may_stay_upright():
+    """The same digits in the same order. Planted: those of another part."""
+
+    def parts(turned):
+        module = DigitsDataModule(turned=turned)
+        module.setup()
+        assert module.describe()["source"].endswith({"test": "turned for the test", "none": "upright"}[turned])
+        return [module.parts[name].first(2000)[0] for name in ("train", "val", "test")]
+
+    (turned, labels), (upright, same) = turned_digits(), turned_digits(upright=True)
+    assert torch.equal(labels, same) and torch.equal(torch.cat(parts("none")), upright)
+    mixed = torch.cat(parts("test"))
+    assert torch.equal(mixed[:1400], upright[:1400]) and torch.equal(mixed[1400:], turned[1400:])
+    ones = upright[labels == 1].mean(0)
+    assert (ones - torch.rot90(ones, 1, (-2, -1))).norm() / (ones - ones.mean()).norm() > 0.5
+
+
 def test_pictures_are_normalised_by_the_training_part():
     module = DigitsDataModule()
     module.setup()

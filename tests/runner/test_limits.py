@@ -20,6 +20,7 @@ VALUES = (
     "keep",
     "grey",
     "whole",
+    "test",
     "2/5",
     "6/5",
     "folder",
