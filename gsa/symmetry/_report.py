@@ -115,7 +115,10 @@ class LayerReport:
         return [g for g in self.symmetry.exact if not all(row.get(g, 0.0) <= self.tolerance for row in rows)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON: errors by layer and element, in words; numbers that are not finite are None."""
+        """Plain values, for JSON: errors by layer and element, in words; numbers that are not finite are None.
+
+        The verdict is what stands below the table, line by line.
+        """
         name = self.symmetry.elements
         return {
             "group": self.symmetry.name,
@@ -125,6 +128,7 @@ class LayerReport:
             "broken": [name[g] for g in self.broken],
             "first_broken": None if self.first_broken is None else self.first_broken[0],
             "unjudged": dict(self.unjudged),
+            "verdict": self._verdict(),
             "layers": {
                 layer: {name[g]: error if math.isfinite(error) else None for g, error in errors.items()}
                 for layer, errors in self.errors.items()

@@ -201,6 +201,7 @@ def test_what_is_not_a_number_is_broken_and_is_told_as_json():
     report = LayerReport.of(nn.Sequential(nn.Conv2d(1, 2, 1), Nothing()), torch.rand(1, 1, 6, 6), "R4")
     assert report.first_broken[0] == "1" and report.worst("1") == math.inf and report.broken == [0, 1, 2, 3]
     told = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    assert told["verdict"] == report.table().splitlines()[-len(told["verdict"]) :]
     assert told["layers"]["1"]["90°"] is None and told["layers"]["0"]["90°"] < 1e-5
 
 
