@@ -195,7 +195,7 @@ def test_what_was_predicted_is_kept(network, folder, tmp_path, monkeypatch, caps
     asked = _predict._chances
 
     def stop(*_):
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
 
     answers = iter([asked, asked, stop])
     monkeypatch.setattr(_predict, "_chances", lambda *given: next(answers)(*given))

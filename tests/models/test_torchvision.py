@@ -7,6 +7,8 @@ import torchvision
 import gsa
 from gsa.saved import build
 
+SLOW = pytest.mark.slow
+
 
 def test_of_the_group_z2_it_is_the_network_itself(float64):
     """With its last linear map for the head."""
@@ -49,7 +51,9 @@ def test_other_architectures_are_refused_and_the_nearest_is_named(architecture):
     assert architecture != "resnet19" or "the nearest is 'resnet18'" in str(refused.value)
 
 
-@pytest.mark.parametrize("architecture", ["convnext_tiny", "densenet121", "efficientnet_b0", "swin_t", "vgg11_bn"])
+@pytest.mark.parametrize("architecture", [
+    "convnext_tiny", "efficientnet_b0", *(pytest.param(name, marks=SLOW) for name in ("densenet121", "swin_t", "vgg11_bn")),
+])  # fmt: skip
 def test_weights_make_it_again(architecture):
     """Of a file that nobody vouches for, whose network is planned before it is made; and of torchvision's own."""
     network = gsa.create_model("imagefolder_torchvision", architecture=architecture, num_classes=3).eval()

@@ -100,7 +100,7 @@ def test_the_largest_pixel_and_its_gradient_are_those_of_torch_where_there_is_on
     for other in others:
         torch.testing.assert_close(other, gradient)
     assert torch.autograd.gradcheck(lambda x: largest(x, kernel, stride), x)
-    assert torch.autograd.gradgradcheck(lambda x: largest(x, kernel, stride).square(), x)
+    assert torch.autograd.gradgradcheck(lambda x: largest(x, kernel, stride).square(), x, fast_mode=side > 8)
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")

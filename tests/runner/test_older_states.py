@@ -9,7 +9,7 @@ from gsa.runner import train
 from gsa.training._older_states import without_empty
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", ["muon", pytest.param("adamw", marks=pytest.mark.slow), "sgd"])
 def test_a_run_goes_on_whose_lifting_layer_had_a_parameter_of_no_numbers(small, tmp_path, monkeypatch, optimizer):
     quadratic = ("model.num_heads=2", "model.head_dim=4", "model.encoding=quadratic")
     options = (*quadratic, f"optimizer={optimizer}", "scheduler=constant")

@@ -97,8 +97,8 @@ def test_a_run_that_goes_on_and_keeps_no_best_epoch_ends_with_its_last_weights(m
     [
         (),
         ("ema=0.9",),
-        ("+trainer.max_steps=1000",),
-        ("trainer.precision=64-true",),
+        pytest.param(("+trainer.max_steps=1000",), marks=pytest.mark.slow),
+        pytest.param(("trainer.precision=64-true",), marks=pytest.mark.slow),
         ("data.num_workers=2", "mixup=0.3", "data.augmentation=[randaugment]"),
     ],
 )
