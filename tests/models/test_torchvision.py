@@ -52,7 +52,8 @@ def test_other_architectures_are_refused_and_the_nearest_is_named(architecture):
 
 
 @pytest.mark.parametrize("architecture", [
-    "convnext_tiny", "efficientnet_b0", *(pytest.param(name, marks=SLOW) for name in ("densenet121", "swin_t", "vgg11_bn")),
+    "convnext_tiny", "efficientnet_b0", pytest.param("densenet121", marks=SLOW), pytest.param("swin_t", marks=SLOW),
+    pytest.param("vgg11_bn", marks=SLOW),
 ])  # fmt: skip
 def test_weights_make_it_again(architecture):
     """Of a file that nobody vouches for, whose network is planned before it is made; and of torchvision's own."""
