@@ -16,6 +16,7 @@ __all__ = ["DigitsDataModule", "turned_digits"]
 
 _SPLITS = {"train": slice(0, 1200), "val": slice(1200, 1400), "test": slice(1400, 1797)}
 _TURNED = {"all": "turned", "test": "turned for the test", "none": "upright"}
+_UPRIGHT: dict[str, tuple[str, ...]] = {"all": (), "test": ("train", "val"), "none": ("train", "val", "test")}
 _SIZES = {part: rows.stop - rows.start for part, rows in _SPLITS.items()}
 
 
@@ -82,10 +83,8 @@ class DigitsDataModule(PictureDataModule):
 
     def load(self) -> dict[str, LabelledPictures]:
         pictures, labels = turned_digits(self.split_seed, self.image_size)
-        upright, _ = turned_digits(self.split_seed, self.image_size, upright=True)
-        for part, rows in _SPLITS.items():
-            if self.turned == "none" or (self.turned == "test" and part != "test"):
-                pictures[rows] = upright[rows]
+        for part in _UPRIGHT[self.turned]:
+            pictures[_SPLITS[part]] = turned_digits(self.split_seed, self.image_size, upright=True)[0][_SPLITS[part]]
         training = pictures[_SPLITS["train"]]
         self.mean, self.std = [training.mean().item()], [training.std().item()]
         return {

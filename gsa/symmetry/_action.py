@@ -116,6 +116,7 @@ class GroupAction(Action):
             kinds[0] if len(kinds := kinds_of(field)) == 1 else field for field in (inputs, outputs)
         )
         self._of_inputs, self._of_outputs = map(self.group.representation, (inputs, outputs))
+        self._sizes = [self.group.representation(kind).shape[-1] for kind in kinds_of(outputs)]
         self.name = self.group.name
         self.elements = [self.group.describe(g) for g in range(self.group.order)]
         self.exact = self.group.grid_elements
@@ -177,7 +178,7 @@ class GroupAction(Action):
         found = super().error(after, before, element, shape, floor)
         if found is None:
             return None
-        if len(kinds_of(self.outputs)) > 1:
+        if self.outputs != "scalar" and len(self._sizes) > 1:
             return self._of_the_worst_kind(after, before, element, shape, floor)
         as_poses = self._of_poses(before, element)  # of sides and numbers that those of maps or tokens have, too
         return found if as_poses is None else min(found, relative_error(after, as_poses, norm(before).clamp_min(floor)))
@@ -201,8 +202,7 @@ class GroupAction(Action):
         assert expected is not None
         count, floor = self._of_outputs.shape[-1], max(floor, zero_beside([before]))
         parts = [self._numbers(output, shape, count) for output in (after, expected, before)]
-        sizes = [self.group.representation(kind).shape[-1] for kind in kinds_of(self.outputs)]
-        kinds = zip(*(part.split(sizes, dim=2) for part in parts), strict=True)
+        kinds = zip(*(part.split(self._sizes, dim=2) for part in parts), strict=True)
         errors = [relative_error(found, moved, norm(own).clamp_min(floor)) for found, moved, own in kinds]
         return max(errors, key=size)
 
