@@ -3,9 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gsa.symmetry._action import Action, GroupAction
+from gsa.symmetry._action import Action
 from gsa.symmetry._assert import TOLERANCES, SymmetryReport, assert_equivariant
 from gsa.symmetry._gradients import gradient_errors
+from gsa.symmetry._group_action import GroupAction
 from gsa.symmetry._layers import layer_errors
 from gsa.symmetry._measure import equivariance_error, measured_group, permutation_error, translation_error
 from gsa.symmetry._norm import relative_error

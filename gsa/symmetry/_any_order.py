@@ -1,58 +1,37 @@
 """Layers whose maps come in another order than the group's: poses numbered otherwise, or folded into channels."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
-from gsa.symmetry._action import Action, GroupAction
+from gsa.symmetry._action import Action
+from gsa.symmetry._group_action import GroupAction
 from gsa.symmetry._norm import norm
 
 __all__ = ["InAnyOrder"]
 
 _MOST = 4096  # maps
+_LEAST = 16  # numbers of a map, in all pictures
 
 
 class InAnyOrder(Action):
-    """The symmetry of a group, where layers may keep their maps in any order.
+    """What the symmetry of a group asks of a layer that may keep its maps in any order.
 
     When the picture moves, the maps of a layer are, each moved, those of before, in another order: so are poses in an
     order of somebody's own, clockwise say, and poses among the channels, [B, C · |H|, H, W]. Which order that is, and
-    whether it is that of a representation, is not asked; what the network returns is judged as ever.
+    whether it is that of a representation, is not asked. Maps of few numbers, of which any may be near another's, are
+    judged as they stand.
 
     Args:
         whole: the symmetry itself.
+        layer: which says perhaps what it returns.
     """
 
-    def __init__(self, whole: GroupAction) -> None:
-        self.whole = whole
+    def __init__(self, whole: GroupAction, layer: nn.Module) -> None:
+        self.whole, self._asked = whole, whole.of_layer(layer)
         self.name, self.elements, self.exact = whole.name, whole.elements, whole.exact
-
-    @property
-    def moving(self) -> Sequence[int]:
-        return self.whole.moving
-
-    @property
-    def inside(self) -> Action:
-        return _Layers(self.whole)
-
-    def of_layer(self, layer: nn.Module) -> Action | None:
-        return self.whole.of_layer(layer)
 
     def act(self, x: Tensor, element: int) -> Tensor:
         return self.whole.act(x, element)
-
-    def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
-        return self.whole.moved(output, element, shape)
-
-    def error(self, after: Tensor, before: Tensor, element: int, shape: torch.Size, floor: float = 0.0) -> float | None:
-        return self.whole.error(after, before, element, shape, floor)
-
-
-class _Layers(InAnyOrder):
-    def __init__(self, whole: GroupAction) -> None:
-        super().__init__(whole)
-        self._asked = whole.inside
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
         moved = self._asked.moved(output, element, shape)
@@ -79,6 +58,8 @@ class _Layers(InAnyOrder):
         if found.shape != expected.shape or maps.shape[1] > _MOST:
             return None
         one, other = (each.transpose(0, 1).flatten(1).cpu().double() for each in (found, expected))
+        if one.shape[1] < _LEAST:
+            return None
         nearest = torch.cdist(one, other)
         off = max(norm(one - other[nearest.argmin(1)]), norm(other - one[nearest.argmin(0)]))
         return (off / norm(maps).clamp_min(max(floor, torch.finfo(torch.float64).tiny))).item()

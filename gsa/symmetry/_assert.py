@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action
+from gsa.symmetry._action import Action
 from gsa.symmetry._evaluating import name_of
-from gsa.symmetry._hints import what_it_keeps
+from gsa.symmetry._group_action import action
+from gsa.symmetry._hints import hint
 from gsa.symmetry._measure import equivariance_error
 
 __all__ = ["TOLERANCES", "SymmetryReport", "assert_equivariant"]
@@ -81,9 +82,6 @@ def assert_equivariant(
     report = SymmetryReport(symmetry, exact, sampled, tolerance)
     if report.failures:
         names = ", ".join(symmetry.elements[g] for g in report.failures)
-        still = [g for g in symmetry.exact if g not in symmetry.moving and errors[g] > tolerance]
-        random = ", and has other outputs for the same input: is it random, or in train mode? Call eval()"
-        kept = "" if still else what_it_keeps(module, x, symmetry, tolerance)
-        why = random if still else f", {kept}" * bool(kept)
-        raise AssertionError(f"{name_of(module)} is not equivariant under {names}{why}\n{report}")
+        why = hint(module, x, symmetry, tolerance)
+        raise AssertionError(f"{name_of(module)} is not equivariant under {names}{why and f', {why}'}\n{report}")
     return report

@@ -5,18 +5,19 @@ from contextlib import ExitStack
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
-from gsa._compiled import original
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action
+from gsa.symmetry._action import Action
 from gsa.symmetry._evaluating import evaluating
-from gsa.symmetry._layers import asked_of_layers, outputs_of
+from gsa.symmetry._group_action import action
+from gsa.symmetry._layers import asked_of_layers, layered, outputs_of
 from gsa.symmetry._listening import heard, tensor_of
 from gsa.symmetry._norm import norm, relative_error, zero_beside
 
 __all__ = ["THE_INPUT", "gradient_errors"]
 
-THE_INPUT = "the input"  # its key; no submodule can have a name with a space
+THE_INPUT = "the input"  # its key; a name with a space, as no attribute has
 
 
 def gradient_errors(
@@ -49,12 +50,12 @@ def gradient_errors(
     Raises:
         ValueError: as of `layer_errors`; an output that has no gradient.
     """
-    module, symmetry = original(module), action(group)
-    with evaluating(module):
+    module, symmetry = layered(module), action(group)
+    asked = asked_of_layers(module, symmetry.of_layer)
+    with torch.inference_mode(False), evaluating(module):
         with torch.no_grad():
-            outputs, _ = outputs_of(module, x, symmetry)
+            outputs, _ = outputs_of(module, x, symmetry, asked)
         *_, result = outputs.values()
-        asked = asked_of_layers(module, symmetry)
         generator = torch.Generator().manual_seed(0)
         v = torch.randn(result.shape, generator=generator, dtype=result.dtype, device="cpu").to(result.device)
         before = _gradients(module, x, v, dict.fromkeys(outputs))
@@ -105,7 +106,11 @@ def _gradients(module: nn.Module, x: Tensor, v: Tensor, right: Mapping[str, Tens
         return output
 
     x = x.detach().clone().requires_grad_()
-    weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+    weights = {
+        name: weight
+        for name, weight in module.named_parameters()
+        if weight.requires_grad and not isinstance(weight, UninitializedParameter)
+    }
     with torch.enable_grad(), ExitStack() as stack:
         for name, weight in weights.items():
             stack.callback(keep(name, weight))

@@ -1,17 +1,19 @@
-"""What a map that breaks a symmetry of scalars or fields would keep, in words."""
+"""Why a map may break a symmetry, in words: it is random, or keeps it of other fields, or by another convention."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gsa.groups import Field, kinds_of
-from gsa.symmetry._action import Action, GroupAction
+from gsa.symmetry._action import Action
 from gsa.symmetry._evaluating import evaluating
+from gsa.symmetry._group_action import GroupAction, with_vectors, worst_field
+from gsa.symmetry._listening import answers
+from gsa.symmetry._norm import relative_error
 
-__all__ = ["what_it_keeps"]
+__all__ = ["hint"]
 
 _Answers = tuple[Tensor, list[Tensor]]
 _FIELDS = ("scalar", "vector", "axis", "pair", "pseudoscalar")
@@ -22,34 +24,39 @@ _CONVENTIONS = {
 }
 
 
-def what_it_keeps(module: Callable[[Tensor], Any], x: Tensor, symmetry: Action, tolerance: float) -> str:
-    """Other fields that move along where a map breaks the exact elements of a group, or another convention.
+def hint(module: Callable[[Tensor], Any], x: Tensor, symmetry: Action, tolerance: float) -> str:
+    """Why a map may break the exact elements of a symmetry, where that can be told.
 
     Args:
         module: the map.
         x: its input.
-        symmetry: what it breaks; of others than `GroupAction` nothing is said.
+        symmetry: what it breaks; of groups, `GroupAction`, other fields and conventions are tried.
         tolerance: of errors.
 
     Returns:
         The end of a sentence, or nothing.
     """
-    if type(symmetry) is not GroupAction:
-        return ""
-    known: dict[str, _Answers | None] = {}
     with torch.no_grad(), evaluating(module):
-        for other in _others(symmetry):
-            if str(other.inputs) not in known:
-                known[str(other.inputs)] = _answers(module, x, other)
-            if _keeps(known[str(other.inputs)], x, other, tolerance):
-                takes = "" if other.inputs == symmetry.inputs else f"it takes {other.inputs!r} and "
-                returns = f"every channel that it returns is part of a field, {other.outputs!r}"
-                return f"but it keeps it if {takes}{returns}: judge it by {_judged_by(other)}"
-        if "vector" in (*kinds_of(symmetry.inputs), *kinds_of(symmetry.outputs)):
-            for name, (rows, how) in _CONVENTIONS.items():
-                ours = partial(_in_ours, module, torch.tensor(rows), symmetry)
-                if _keeps(_answers(ours, x, symmetry), x, symmetry, tolerance):
-                    return f"but it keeps it if its vectors are {name}: {how} are (right, up), as they are here"
+        once, again = (answers(module(x.clone())) for _ in range(2))
+        if any(relative_error(*pair) > tolerance for pair in zip(once, again, strict=False)):
+            return "and has other outputs for the same input: is it random, or in train mode? Call eval()"
+        return _what_it_keeps(module, x, symmetry, tolerance) if type(symmetry) is GroupAction else ""
+
+
+def _what_it_keeps(module: Callable[[Tensor], Any], x: Tensor, symmetry: GroupAction, tolerance: float) -> str:
+    known: dict[str, _Answers | None] = {}
+    for other in _others(symmetry):
+        if str(other.inputs) not in known:
+            known[str(other.inputs)] = _answers(module, x, other)
+        if _keeps(known[str(other.inputs)], x, other, tolerance):
+            takes = "" if other.inputs == symmetry.inputs else f"it takes {other.inputs!r} and "
+            returns = f"every channel that it returns is part of a field, {other.outputs!r}"
+            return f"but it keeps it if {takes}{returns}: judge it by {_judged_by(other)}"
+    if "vector" in (*kinds_of(symmetry.inputs), *kinds_of(symmetry.outputs)):
+        for name, (rows, how) in _CONVENTIONS.items():
+            other = with_vectors(symmetry, torch.tensor(rows))
+            if _keeps(_answers(module, x, other), x, other, tolerance):
+                return f"but it keeps it if its vectors are {name}: {how} are (right, up), as they are here"
     return ""
 
 
@@ -94,26 +101,14 @@ def _answers(module: Callable[[Tensor], Any], x: Tensor, symmetry: GroupAction) 
 
 
 def _keeps(answers: _Answers | None, x: Tensor, symmetry: GroupAction, tolerance: float) -> bool:
+    """Whether every field keeps it, each beside its own size: a large channel hides no small one."""
     if answers is None:
         return False
-    before, after = answers
+    before, moved = answers
     if not all(symmetry.judges(before, g, x.shape) for g in symmetry.exact):
         return False
-    errors = [symmetry.error(of_g, before, g, x.shape) for g, of_g in zip(symmetry.exact, after, strict=True)]
-    return all(error is not None and error <= tolerance for error in errors)
-
-
-def _in_ours(module: Callable[[Tensor], Any], matrix: Tensor, symmetry: GroupAction, x: Tensor) -> Any:
-    """What a map of other vectors makes of vectors (x, y)."""
-    output = module(_with_vectors(x, matrix.T, symmetry, symmetry.inputs))
-    return _with_vectors(output, matrix, symmetry, symmetry.outputs) if isinstance(output, Tensor) else output
-
-
-def _with_vectors(x: Tensor, matrix: Tensor, symmetry: GroupAction, field: Field) -> Tensor:
-    """Those of a field, [B, K·N, …] or rows [B, K, N], multiplied by a matrix."""
-    sizes = {kind: symmetry.group.representation(kind).shape[-1] for kind in kinds_of(field)}
-    blocks = [matrix if kind in ("vector", 1) else torch.eye(sizes[kind]) for kind in kinds_of(field)]
-    whole = torch.block_diag(*blocks).to(x)
-    if x.ndim == 3:
-        return x @ whole.T
-    return torch.einsum("xy,bky...->bkx...", whole, x.unflatten(1, (-1, len(whole)))).flatten(1, 2)
+    for g, after in zip(symmetry.exact, moved, strict=True):
+        error = symmetry.error(after, before, g, x.shape)
+        if error is None or not error <= tolerance or not worst_field(symmetry, after, before, g, x.shape) <= tolerance:
+            return False
+    return True

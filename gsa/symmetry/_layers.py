@@ -9,13 +9,25 @@ from torch import Tensor, nn
 
 from gsa._compiled import as_written, original
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action, cannot_move
+from gsa.symmetry._action import Action
 from gsa.symmetry._evaluating import evaluating, refuse_no_tensor, saying_dtype
-from gsa.symmetry._listening import heard, tensor_of, tensors_of
-from gsa.symmetry._norm import size
-from gsa.symmetry._silence import another, refuse_silence, refuse_stillness
+from gsa.symmetry._group_action import action
+from gsa.symmetry._listening import answers, beside, heard, tensor_of
+from gsa.symmetry._silence import another, refuse_stillness
+from gsa.symmetry._whole import cannot_move, errors_of_whole, largest, refuse_silent_answers
 
-__all__ = ["asked_of_layers", "errors_given_to", "layer_errors", "outputs_of", "unjudged", "within"]
+__all__ = [
+    "OfLayer",
+    "asked_of_layers",
+    "errors_given_to",
+    "errors_of_layers",
+    "layer_errors",
+    "outputs_of",
+    "unjudged",
+    "within",
+]
+
+OfLayer = Callable[[nn.Module], Action]  # what is asked of what a layer returns
 
 
 def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> dict[str, dict[int, float]]:
@@ -26,7 +38,8 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
     The network is run in eval mode, without gradients. What L_g does is decided by the shape of an output, as
     `GroupAction`, `Shifts`, `TokenPermutations` and `FeaturePermutations` say, each for itself. Outputs of other
     shapes, and those that are no tensors, are left out; of a tuple, the first tensor counts, and so it does of a list
-    or a dictionary that a submodule returns. Of one that the whole returns, as backbones do, the worst tensor counts.
+    or a dictionary that a submodule returns. Of one that the whole returns, as backbones do, the worst tensor counts:
+    the module is judged as by `equivariance_error`.
 
     Args:
         module: any network of one tensor.
@@ -40,16 +53,24 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
         which an output's shape says nothing are left out, such as shifts by less than the stride of a map.
 
     Raises:
-        ValueError: an output of the module itself of another shape, of one that says nothing of some element, or one
-            that does not depend on the input; an input that no exact element moves, or of another dtype.
+        ValueError: no module, or one of torch.jit, which has none inside; an output of the module itself of another
+            shape, of one that says nothing of some element, or one that does not depend on the input; an input that no
+            exact element moves, or of another dtype.
     """
+    symmetry = action(group)
+    return errors_of_layers(module, x, symmetry, symmetry.of_layer)
+
+
+def errors_of_layers(module: nn.Module, x: Tensor, symmetry: Action, of_layer: OfLayer) -> dict[str, dict[int, float]]:
+    """`layer_errors`, where another thing may be asked of layers than the symmetry does."""
     refuse_no_tensor(x)
-    module, symmetry = original(module), action(group)
+    module = layered(module)
     whole = name_of_whole(module)
     with torch.no_grad(), evaluating(module):
-        outputs, results = outputs_of(module, x, symmetry)
-        asked = asked_of_layers(module, symmetry)
+        asked = asked_of_layers(module, of_layer)
+        outputs, results = outputs_of(module, x, symmetry, asked)
         found: dict[str, dict[int, float]] = {name: {} for name in outputs}
+        of_results: list[list[float]] = []
         no_maps: set[str] = set()
         for element in range(len(symmetry.elements)):
 
@@ -61,15 +82,10 @@ def layer_errors(module: nn.Module, x: Tensor, group: Action | Group | str) -> d
                         found[name][element] = error
 
             with heard(module, compare):
-                moved = tensors_of(module(symmetry.act(x.clone(), element)))
-            if len(moved) != len(results):
-                raise ValueError(
-                    f"{whole} must return as many tensors for every input, but returned {len(results)}, and "
-                    f"{len(moved)} for the moved one"
-                )
-            errors = [symmetry.error(*pair, element, x.shape) for pair in zip(moved, results, strict=True)]
-            found[whole][element] = max((error for error in errors if error is not None), key=size)
-        refuse_silence(lambda other: tensor_of(module(other)), x, outputs[whole], found[whole].values(), whole)
+                moved = answers(module(symmetry.act(x.clone(), element)))
+            of_results.append(errors_of_whole(whole, symmetry, moved, results, element, x.shape))
+            found[whole][element] = largest(of_results[-1])
+        refuse_silent_answers(lambda other: answers(module(other)), x, results, of_results, whole)
     return {name: errors for name, errors in found.items() if (errors and name not in no_maps) or name == whole}
 
 
@@ -83,7 +99,7 @@ def errors_given_to(
         symmetry: its group.
         names: keys of `layer_errors`; the whole module is given nothing but x.
     """
-    names, inside = list(names), symmetry.inside
+    names, inside = list(names), symmetry.of_layer(nn.Identity())
     found: dict[str, dict[int, float]] = {name: {} for name in names}
     with torch.no_grad(), evaluating(module):
         start, no_maps = _given(module, x, names), set[str]()
@@ -96,8 +112,12 @@ def errors_given_to(
     return {name: {} if name in no_maps else errors for name, errors in found.items()}
 
 
-def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, list[int]]:
-    """Submodules whose outputs depend on the input, that were not judged, nor what they are part of: name → shape."""
+def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> tuple[dict[str, list[int]], list[list[int]]]:
+    """What was not judged: submodules, and the shapes of tensors that the whole returns behind the first of a tuple.
+
+    Of submodules those whose outputs depend on the input, by name, and the shapes of these; but for what they are part
+    of, or a part of.
+    """
     outputs: dict[str, Tensor] = {}
     names = set(judged)
 
@@ -107,10 +127,11 @@ def unjudged(module: nn.Module, x: Tensor, judged: Iterable[str]) -> dict[str, l
 
     with torch.no_grad(), evaluating(module):
         with heard(module, keep):
-            module(x.clone())
+            others = [list(other.shape) for other in beside(module(x.clone()))]
         _leave_out_tables(module, another(x), outputs)
     known = names | outputs.keys()
-    return {name: list(output.shape) for name, output in outputs.items() if not known & set(within(name)[:-1])}
+    left = {name: list(output.shape) for name, output in outputs.items() if not known & set(within(name)[:-1])}
+    return left, others
 
 
 def within(name: str) -> list[str]:
@@ -126,11 +147,11 @@ def _fits(symmetry: Action, after: Tensor, before: Tensor, element: int, shape: 
     return expected is None or expected.shape == after.shape
 
 
-def asked_of_layers(module: nn.Module, symmetry: Action) -> Callable[[str], Action]:
-    """What a symmetry asks of a submodule, by the name of a call."""
-    layers, inside = dict(module.named_modules()), symmetry.inside
-    told = {path: symmetry.of_layer(layer) for path, layer in layers.items()}
-    return lambda name: told.get(name.split(" ")[0]) or inside
+def asked_of_layers(module: nn.Module, of_layer: OfLayer) -> Callable[[str], Action]:
+    """What is asked of a submodule, by the name of a call; of any other name, what is asked of what says nothing."""
+    asked = {path: of_layer(layer) for path, layer in module.named_modules()}
+    inside = of_layer(nn.Identity())
+    return lambda name: asked.get(name.split(" ")[0], inside)
 
 
 def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tensor]:
@@ -157,10 +178,12 @@ def _given(module: nn.Module, x: Tensor, names: Iterable[str]) -> dict[str, Tens
     return {name: found[name] for name in names if name in found}
 
 
-def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> tuple[dict[str, Tensor], list[Tensor]]:
+def outputs_of(
+    module: nn.Module, x: Tensor, symmetry: Action, asked: Callable[[str], Action]
+) -> tuple[dict[str, Tensor], list[Tensor]]:
     """Outputs that depend on the input and that a symmetry moves, by name, the whole module's last; all of that's."""
     outputs: dict[str, Tensor] = {}
-    elements, asked = range(len(symmetry.elements)), asked_of_layers(module, symmetry)
+    elements = range(len(symmetry.elements))
 
     def keep(name: str, output: Tensor) -> None:
         if any(asked(name).moved(output, element, x.shape) is not None for element in elements):
@@ -169,17 +192,32 @@ def outputs_of(module: nn.Module, x: Tensor, symmetry: Action) -> tuple[dict[str
     whole = name_of_whole(module)
     symmetry.act(x, 0)  # says what it cannot act on
     with heard(module, keep), saying_dtype(module, x):
-        results = [result.clone() for result in tensors_of(module(x.clone()))]
+        returned = module(x.clone())
+        results, first = answers(returned), tensor_of(returned)
     if not results:
-        said = "no tensor of floating numbers (a module around it can return the one to be judged)"
+        said = "no tensor (a module around it can return the one to be judged)"
         raise cannot_move(symmetry, whole, said, x)
     for result in results:
         if not all(symmetry.judges(result, element, x.shape) for element in elements):
             raise cannot_move(symmetry, whole, f"the shape {list(result.shape)}", x)
     refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
-    refuse_silence(lambda other: tensor_of(module(other)), x, results[0], [], whole)
+    refuse_silent_answers(lambda other: answers(module(other)), x, results, [], whole)
     _leave_out_tables(module, another(x), outputs)
-    return outputs | {whole: results[0]}, results
+    return outputs | {whole: results[0] if first is None else first.clone()}, results
+
+
+def layered(module: nn.Module) -> nn.Module:
+    """The module as it was written, whose submodules can be heard.
+
+    Raises:
+        ValueError: no module, or one of torch.jit.
+    """
+    if not isinstance(module, nn.Module) or isinstance(module, torch.jit.ScriptModule):
+        raise ValueError(
+            f"layers are those of an nn.Module, as it was written, but got {type(module).__name__}: equivariance_error "
+            "judges what any function returns"
+        )
+    return original(module)
 
 
 def name_of_whole(module: nn.Module) -> str:

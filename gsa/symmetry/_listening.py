@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gsa._compiled import as_written
 
-__all__ = ["heard", "tensor_of", "tensors_of"]
+__all__ = ["answers", "beside", "heard", "tensor_of"]
 
 
 @contextmanager
@@ -46,15 +46,35 @@ def heard(module: nn.Module, hear: Callable[[str, Tensor], Tensor | None]) -> It
 
 
 def tensor_of(output: Any) -> Any:
-    """What a layer returns, or the first tensor of several; None if there is none of floating numbers."""
-    return next(iter(tensors_of(output)), None)
+    """What a layer returns, or the first tensor of several; None if there is none of numbers with fractions."""
+    return next(filter(_has_fractions, _tensors(output)), None)
 
 
-def tensors_of(output: Any) -> list[Tensor]:
-    """What a network returns: of lists and dictionaries every tensor of floating numbers, of a tuple the first."""
+def answers(output: Any) -> list[Tensor]:
+    """What a network returns, to be judged: every tensor of lists and dictionaries, whole numbers as float64.
+
+    Of a tuple it is the first part that has numbers with fractions, as others may be weights or states; see `beside`.
+    """
     if isinstance(output, tuple):
-        return next(filter(None, map(tensors_of, output)), [])
-    if isinstance(output, list | Mapping):
-        parts = output.values() if isinstance(output, Mapping) else output
-        return [tensor for part in parts for tensor in tensors_of(part)]
-    return [output] if isinstance(output, Tensor) and output.is_floating_point() else []
+        return next((answers(part) for part in output if tensor_of(part) is not None), [])
+    return [each.clone() if _has_fractions(each) else each.cpu().double() for each in _tensors(output)]
+
+
+def beside(output: Any) -> list[Tensor]:
+    """Tensors of a tuple that are not among its `answers`."""
+    if not isinstance(output, tuple):
+        return []
+    first, *others = [part for part in output if tensor_of(part) is not None] or [()]
+    return [*beside(first), *filter(_has_fractions, _tensors(others))]
+
+
+def _tensors(output: Any) -> Iterator[Tensor]:
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, tuple | list | Mapping):
+        for part in output.values() if isinstance(output, Mapping) else output:
+            yield from _tensors(part)
+
+
+def _has_fractions(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()

@@ -1,7 +1,6 @@
 """Measure how far a map is from commuting with a symmetry."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,13 +8,15 @@ from torch import Tensor
 
 from gsa import groups
 from gsa.groups import Group
-from gsa.symmetry._action import Action, action, cannot_move
+from gsa.symmetry._action import Action
 from gsa.symmetry._evaluating import evaluating, name_of, refuse_no_tensor, saying_dtype
-from gsa.symmetry._listening import tensors_of
-from gsa.symmetry._norm import norm, relative_error, size
+from gsa.symmetry._group_action import action
+from gsa.symmetry._listening import answers
+from gsa.symmetry._norm import norm, relative_error
 from gsa.symmetry._orders import check_order
 from gsa.symmetry._shifts import check_shift, whole_shift
 from gsa.symmetry._silence import refuse_silence, refuse_stillness
+from gsa.symmetry._whole import cannot_move, errors_of_whole, largest, refuse_silent_answers
 
 __all__ = ["equivariance_error", "measured_group", "permutation_error", "translation_error"]
 
@@ -36,7 +37,7 @@ def equivariance_error(
 
         error(g) = ‖Φ(L_g x) − L_g Φ(x)‖ / ‖Φ(x)‖
 
-    A module is put in eval mode while it is measured; no gradients are taken.
+    A module is put in eval mode while it is measured, but not one that a function calls; no gradients are taken.
 
     Args:
         module: Φ, a module or any function of one tensor. Of what returns a list or a dictionary of tensors, such as
@@ -60,28 +61,17 @@ def equivariance_error(
     symmetry = action(group)
     with torch.no_grad(), evaluating(module):
         run, name = _runner(module), name_of(module)
-        before = run(x)
-        errors: list[dict[int, float]] = [{} for _ in before]
+        before, errors = run(x), list[list[float]]()
         for element in range(len(symmetry.elements)):
             moved = symmetry.act(x, element)  # which refuses what cannot be moved, before the output is judged
             for output in before:
                 if not symmetry.judges(output, element, x.shape):
                     raise cannot_move(symmetry, name, f"the shape {list(output.shape)}", x)
-            after = run(moved)
-            if len(after) != len(before):
-                raise ValueError(
-                    f"{name} must return as many tensors for every input, but returned {len(before)} and {len(after)}"
-                )
-            for output, of_moved, found in zip(before, after, errors, strict=True):
-                error = symmetry.error(of_moved, output, element, x.shape)
-                assert error is not None  # as of the same shape before
-                found[element] = error
+            errors.append(errors_of_whole(name, symmetry, run(moved), before, element, x.shape))
         if refuse_silent:
             refuse_stillness(x, (symmetry.act(x, g) for g in symmetry.moving), symmetry.name)
-            for index, (output, found) in enumerate(zip(before, errors, strict=True)):
-                which = name if len(before) == 1 else f"{name}, output {index},"
-                refuse_silence(partial(_nth, index, run), x, output, found.values(), which)
-        return {element: max((found[element] for found in errors), key=size) for element in errors[0]}
+            refuse_silent_answers(run, x, before, errors, name)
+        return dict(enumerate(map(largest, errors)))
 
 
 def translation_error(
@@ -161,22 +151,12 @@ def _runner(module: Callable[[Tensor], Any]) -> Callable[[Tensor], list[Tensor]]
         refuse_no_tensor(x)
         with saying_dtype(module, x):
             output = module(x.clone())
-        found = tensors_of(output) if isinstance(output, list | Mapping) else []
-        if isinstance(output, Tensor):
-            found = [output]  # of whole numbers, too
+        found = [] if isinstance(output, tuple) else answers(output)
         if not found:
             raise _another_output(module, "a tensor, or a list or dictionary of such", type(output).__name__)
-        return [each.clone() if _has_fractions(each) else each.cpu().double() for each in found]
+        return found
 
     return run
-
-
-def _has_fractions(x: Tensor) -> bool:
-    return x.is_floating_point() or x.is_complex()
-
-
-def _nth(index: int, run: Callable[[Tensor], list[Tensor]], x: Tensor) -> Tensor:
-    return run(x)[index]
 
 
 def _of_one(module: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

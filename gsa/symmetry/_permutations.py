@@ -15,6 +15,8 @@ _SHORT = 6  # an order that is shown
 
 
 class _Permutations(Action):
+    outputs: str  # that can be moved, in words
+
     def __init__(self, *orders: Tensor | Sequence[int]) -> None:
         if not orders:
             raise ValueError("expected at least one order")
@@ -42,6 +44,10 @@ class _Permutations(Action):
         generator = torch.Generator().manual_seed(seed)
         return cls(*(torch.randperm(length, generator=generator, device="cpu") for _ in range(count)), **keywords)
 
+    @property
+    def movable(self) -> str:
+        return self.outputs
+
     def _ordered(self, x: Tensor, axis: int, element: int, first: int = 0) -> Tensor:
         order = self.orders[element]
         order = torch.cat((torch.arange(first, device=order.device), order + first)).to(x.device)
@@ -54,8 +60,8 @@ class TokenPermutations(_Permutations):
     """Tokens in another order, PZ.
 
     For inputs [B, N, C], outputs [B, N, C′] are tokens, [B, 1 + N, C′] are tokens behind a class token, which stays,
-    and [B, K] have to be invariant. A module that takes batches second, as `nn.TransformerEncoder` does by default, is
-    given [N, B, C] and axis 0.
+    and [B] and [B, K] have to be invariant. A module that takes batches second, as `nn.TransformerEncoder` does by
+    default, is given [N, B, C] and axis 0.
 
     Args:
         orders: int64 [N] each, PZ = Z[:, order].
@@ -66,6 +72,7 @@ class TokenPermutations(_Permutations):
     """
 
     name = "orders of tokens"
+    outputs = "[B] or [B, K], or as many tokens, [B, N, C] or, behind a class token, [B, 1 + N, C]"
 
     def __init__(self, *orders: Tensor | Sequence[int], axis: int = 1) -> None:
         super().__init__(*orders)
@@ -80,7 +87,7 @@ class TokenPermutations(_Permutations):
 
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
         batch = 1 - self.axis
-        if output.ndim == 2:
+        if output.ndim in (1, 2):
             return output if output.shape[0] == shape[batch] else None
         if output.ndim != 3 or output.shape[batch] != shape[batch]:
             return None
@@ -101,6 +108,7 @@ class FeaturePermutations(_Permutations):
     """
 
     name = "orders of features"
+    outputs = "as many features on the last axis"
 
     def act(self, x: Tensor, element: int) -> Tensor:
         if x.ndim not in (2, 3):

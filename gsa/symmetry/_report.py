@@ -3,19 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
-from gsa._compiled import original
 from gsa.groups import Group
-from gsa.symmetry._action import Action, GroupAction, action
+from gsa.symmetry._action import Action
 from gsa.symmetry._any_order import InAnyOrder
 from gsa.symmetry._assert import TOLERANCES
 from gsa.symmetry._evaluating import refuse_no_tensor
 from gsa.symmetry._gradients import THE_INPUT, gradient_errors
-from gsa.symmetry._hints import what_it_keeps
-from gsa.symmetry._layers import errors_given_to, layer_errors, unjudged, within
+from gsa.symmetry._group_action import GroupAction, action
+from gsa.symmetry._hints import hint
+from gsa.symmetry._layers import errors_given_to, errors_of_layers, layer_errors, layered, unjudged, within
 from gsa.symmetry._norm import size
 
 __all__ = ["LayerReport"]
@@ -37,7 +38,9 @@ class LayerReport:
         given: the errors of what the first broken submodule is given, and those that it is part of, from the outermost
             one to itself; empty ones where the symmetry does not move that.
         unjudged: submodules whose outputs the symmetry does not move, by name, and the shapes of these.
-        kept: of a whole that is broken, what it keeps instead, if that is found: other fields, or another convention.
+        beside: shapes of what the whole returns in a tuple behind what is judged.
+        hint: of a whole that is broken, why that may be: that it is random, or keeps other fields, or another
+            convention.
         reordered: where a layer breaks a group, the errors with the maps of layers in any order (`InAnyOrder`).
         zero: parameters of more than one axis that are all zero, where nothing is broken: what they would break is not
             seen as yet.
@@ -49,7 +52,8 @@ class LayerReport:
     apart: Mapping[str, Mapping[int, float]] | None = None
     given: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     unjudged: Mapping[str, list[int]] = field(default_factory=dict)
-    kept: str = ""
+    beside: Sequence[list[int]] = ()
+    hint: str = ""
     reordered: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     zero: Sequence[str] = ()
 
@@ -66,21 +70,24 @@ class LayerReport:
 
         The tolerance is that of `assert_equivariant` if it is None, ten times as much for gradients, which cancel.
         """
-        module, symmetry = original(module), action(group)
+        module, symmetry = layered(module), action(group)
         refuse_no_tensor(x)
         if tolerance is None:
             tolerance = TOLERANCES.get(x.dtype, 1e-5) * (10 if backward else 1)
         if not backward:
             errors = layer_errors(module, x, symmetry)
-            report = cls(symmetry, errors, tolerance, unjudged=unjudged(module, x, errors))
+            left, beside = unjudged(module, x, errors)
+            report = cls(symmetry, errors, tolerance, unjudged=left, beside=beside)
             if not report.broken:
                 report = replace(report, zero=_still_zero(module))
             if report.first_broken is None:
                 return report
             given = errors_given_to(module, x, symmetry, within(report.first_broken[0]))
-            kept = what_it_keeps(module, x, symmetry, tolerance) if report.broken else ""
-            reordered = layer_errors(module, x, InAnyOrder(symmetry)) if type(symmetry) is GroupAction else {}
-            return replace(report, given=given, kept=kept, reordered=reordered)
+            why = hint(module, x, symmetry, tolerance) if report.broken else ""
+            reordered = {}
+            if type(symmetry) is GroupAction:
+                reordered = errors_of_layers(module, x, symmetry, partial(InAnyOrder, symmetry))
+            return replace(report, given=given, hint=why, reordered=reordered)
         report = cls(symmetry, gradient_errors(module, x, symmetry), tolerance, {})
         return replace(report, apart=gradient_errors(module, x, symmetry, apart=True)) if report.broken else report
 
@@ -173,11 +180,12 @@ class LayerReport:
             layer, before, after = self.first_broken
             if self.backward:
                 return [
-                    f"first broken on the way back at {layer}, by what its output goes into: {before:.1e} before, "
+                    f"first broken on the way back at {layer}, by what it goes into: {before:.1e} before, "
                     f"{after:.1e} after (each submodule judged apart, on unbroken outputs)"
                 ]
-            kept = [f"{list(self.errors)[-1]} breaks it, {self.kept}"] if self.kept else []
-            return [*self._between(layer, before, after), *self._in_another_order(layer), *kept, *self._silent()]
+            why = [f"{list(self.errors)[-1]} breaks it, {self.hint}"] if self.hint else []
+            where = [*self._between(layer, before, after), *self._in_another_order(layer), *self._kept_later(layer)]
+            return [*where, *why, *self._silent()]
         if self.apart is None or not self.broken:
             return self._silent()
         if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
@@ -215,14 +223,29 @@ class LayerReport:
             return [f"of features with other poses, {first} is the first that breaks it in any order: {off}"]
         return []
 
+    def _kept_later(self, layer: str) -> list[str]:
+        """Where a later layer keeps it, the first that breaks it for good: maps of attention are none of the input."""
+        rows = list(self.errors)
+        later = rows[rows.index(layer) + 1 :]
+        last = next((name for name in later[::-1] if self.errors[name] and self.worst(name) <= self.tolerance), None)
+        if last is None or not self.broken:
+            return []
+        return [
+            f"{last}, which comes later, keeps it: if it is made of {layer}, which then returns no map of the input, "
+            f"{later[later.index(last) + 1]} is the first that breaks it: {self.worst(last):.1e} before"
+        ]
+
     def _silent(self) -> list[str]:
-        """Which layers say nothing, and which parameters."""
+        """Which outputs and layers say nothing, and which parameters."""
         lines = []
+        if self.beside:
+            whole, shapes = list(self.errors)[-1], ", ".join(map(str, self.beside))
+            lines.append(f"of the tuple that {whole} returns, only what comes first is judged, not {shapes}")
         if self.zero:
-            lines = [
+            lines.append(
                 f"all zero as yet, so that what they may break is not seen: {', '.join(self.zero[:_MOST_NAMED])} "
                 "(seen in their gradients: backward=True, or --backward)"
-            ]
+            )
         if not self.unjudged:
             return lines
         some = [f"{name} {shape}" for name, shape in list(self.unjudged.items())[:_MOST_NAMED]]

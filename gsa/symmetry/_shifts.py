@@ -1,6 +1,5 @@
 """Cyclic shifts of a picture."""
 
-import math
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import NamedTuple
@@ -26,10 +25,10 @@ class Shifts(Action):
 
         (T_s f)(i) = f(i − s mod (H, W)),   and s/p on a map of H/p × W/p cells
 
-    Outputs [B, K] have to be invariant; [B, …, h, w] and [B, h, w, C] are maps, [B, N, C] tokens on a grid, perhaps
-    behind a class token. A map is left out where the shift is no multiple of its stride p, or where H × W
-    is not p times the map. Padding with zeros breaks cyclic shifts at the border; a margin leaves out the
-    cells that are near the border in either of the two pictures, so it need be no more than the reach of a layer.
+    Outputs [B] and [B, K] have to be invariant; [B, …, h, w] and [B, h, w, C] are maps, [B, N, C] tokens on a grid,
+    perhaps behind a class token. A map is left out where the shift is no multiple of its stride p, or where H × W is
+    neither p times the map nor a p-th of it. Padding with zeros breaks cyclic shifts at the border; a margin leaves out
+    the cells that are near the border in either of the two pictures, so it need be no more than the reach of a layer.
     Gradients of weights are sums over all cells, those of the border among them.
 
     Args:
@@ -60,16 +59,23 @@ class Shifts(Action):
         check_shift(self.shifts[element], x)
         return torch.roll(x, self.shifts[element], (-2, -1))
 
+    @property
+    def movable(self) -> str:
+        return (
+            "[B] or [B, K], or maps [B, …, h, w], [B, h, w, C] or tokens [B, N, C] of the input's sides, p times these "
+            "or, with shifts by multiples of p, a p-th of them"
+        )
+
     def moved(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
         if output.shape[:1] != shape[:1]:
             return None
-        if output.ndim == 2:
+        if output.ndim in (1, 2):
             return output
         found = self._maps(output, element, shape)
         return None if found is None else found.back(torch.roll(found.maps, found.cells, (-2, -1)))
 
     def seen(self, output: Tensor, element: int, shape: torch.Size) -> Tensor | None:
-        if self.margin == 0 or output.ndim == 2 or (found := self._maps(output, element, shape)) is None:
+        if self.margin == 0 or output.ndim in (1, 2) or (found := self._maps(output, element, shape)) is None:
             return output
         return found.back(found.maps * found.inside) if found.inside.any() else None
 
@@ -79,10 +85,11 @@ class Shifts(Action):
             return None
         maps, back = found
         (height, width), (rows, columns), (down, right) = shape[-2:], maps.shape[-2:], self.shifts[element]
-        stride = height // rows
-        if height % rows or width != columns * stride or down % stride or right % stride:
+        if rows * width != columns * height or (height % rows and rows % height):
             return None
-        cells, edge = (down // stride, right // stride), math.ceil(self.margin / stride)
+        if down * rows % height or right * columns % width:
+            return None
+        cells, edge = (down * rows // height, right * columns // width), -(-self.margin * rows // height)
         inside = maps.new_zeros(rows, columns)
         inside[edge : rows - edge, edge : columns - edge] = 1
         inside = inside * torch.roll(inside, cells, (0, 1))

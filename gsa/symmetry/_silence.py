@@ -30,7 +30,7 @@ def refuse_silence(
         ValueError: such a map.
     """
     largest = max(errors, default=0.0)
-    if not largest <= _LITTLE or not x.is_floating_point():
+    if not largest <= _LITTLE:
         return
     other = run(another(x))
     if torch.equal(other, output):
@@ -67,5 +67,10 @@ def refuse_stillness(x: Tensor, moved: Iterable[Tensor], name: str) -> None:
 
 
 def another(x: Tensor) -> Tensor:
-    """Random numbers in the place of some input, by a seed that nobody else has."""
-    return torch.rand(x.shape, generator=torch.Generator().manual_seed(0x5EED), device="cpu").to(x)
+    """Random numbers in the place of some input, by a seed that nobody else has; whole ones in another order."""
+    generator = torch.Generator().manual_seed(0x5EED)
+    if x.is_floating_point() or x.is_complex():
+        kind = torch.complex64 if x.is_complex() else torch.float32
+        return torch.rand(x.shape, generator=generator, dtype=kind, device="cpu").to(x)
+    order = torch.randperm(x.numel(), generator=generator, device="cpu").to(x.device)
+    return x.flatten()[order].view_as(x)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import gsa
-from gsa.symmetry import GroupAction, LayerReport, assert_equivariant
+from gsa.symmetry import GroupAction, LayerReport, Shifts, assert_equivariant
 
 WIND = ["vector", "scalar"]
 
@@ -141,3 +141,42 @@ def test_what_is_said_of_vectors_is_what_passes():
 
     with pytest.raises(AssertionError, match="not equivariant under 90°, 180°, 270°\n"):
         assert_equivariant(field, x, Mine("R4", inputs=3))
+
+
+def test_vectors_whose_channels_come_last_are_judged_by_another_convention_too():
+    """Planted: one that keeps none."""
+
+    def last(network):
+        return lambda x: network(x).movedim(1, -1)
+
+    x = torch.randn(2, 3, 7, 7).double()
+    for network, told in ((Steered(to_ours=((1, 0), (0, -1))), "vectors are (right, down)"), (nn.Conv2d(3, 2, 3), "")):
+        with pytest.raises(AssertionError) as error:
+            assert_equivariant(last(network.double()), x, GroupAction("R4M", WIND, "vector"))
+        assert told in str(error.value) and ("but it keeps it" in str(error.value)) == bool(told)
+
+
+def test_a_large_channel_hides_no_small_one_from_what_is_told():
+    """Planted: in float32, a vector that no turn moves is as nothing beside a number a million times as large."""
+    torch.manual_seed(0)
+    arrow = nn.Conv2d(1, 2, 8)
+    with pytest.raises(AssertionError) as error:
+        assert_equivariant(
+            lambda x: torch.cat((1e6 * x.mean((2, 3)), arrow(x).flatten(1)), 1),
+            torch.rand(3, 1, 8, 8),
+            GroupAction("R4", outputs=["scalar", "vector"]),
+        )
+    assert "but it keeps it" not in str(error.value)
+
+
+@pytest.mark.parametrize("symmetry", ["R4", Shifts((2, 0))])
+def test_what_is_random_is_said_to_be_under_any_symmetry(symmetry):
+    network, x = nn.Sequential(nn.Conv2d(1, 2, 1), Noisy()).double(), torch.rand(2, 1, 8, 8).double()
+    with pytest.raises(AssertionError, match="and has other outputs for the same input: is it random"):
+        assert_equivariant(network, x, symmetry)
+    assert "Sequential breaks it, and has other outputs for the same input" in str(LayerReport.of(network, x, symmetry))
+
+
+class Noisy(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5)

@@ -17,7 +17,7 @@ from tests.symmetry.test_symmetry import R4
 
 @pytest.mark.parametrize("shape", [(2,), (1, 2, 3), (2, 3, 4), (2, 3, 5, 6, 6), (1, 2, 3, 4, 5, 6)])
 def test_other_outputs_are_refused(shape):
-    with pytest.raises(ValueError, match=r"must return what R4 can move: \[B, K\], an image"):
+    with pytest.raises(ValueError, match=r"must return what R4 can move: \[B\] or \[B, K\], an image"):
         equivariance_error(lambda x: torch.rand(shape), torch.rand(1, 1, 4, 4), R4)
 
 
@@ -100,7 +100,7 @@ def test_of_lists_and_dictionaries_every_tensor_is_judged():
         equivariance_error(lambda x: [x, torch.ones_like(x)], x, R4)
     with pytest.raises(ValueError, match=r"it returns the shape \[2, 1, 12, 6\]"):
         equivariance_error(lambda x: [x, x[..., :6]], x, R4)
-    with pytest.raises(ValueError, match="as many tensors for every input, but returned 1 and 2"):
+    with pytest.raises(ValueError, match="as many tensors for every input, but returned 1, and 2 for"):
         equivariance_error(lambda given: [given] * (1 + (not torch.equal(given, x))), x, R4)
     with pytest.raises(ValueError, match="must return one tensor, but returns 2 of them"):
         translation_error(lambda x: [x, x], x, 1, 2)
