@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -26,6 +28,7 @@ def test_a_test_that_takes_a_package_or_a_gpu_for_granted_is_seen(tmp_path):
     assert "2 failed" in done.stdout  # outside the suite, whose own tests that need hydra are left out
 
 
+@pytest.mark.slow
 def test_everything_is_collected_on_a_bare_machine():
     done = bare("--collect-only", "-m", "")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr

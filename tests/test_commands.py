@@ -1,6 +1,5 @@
 """What pages tell to type is not refused."""
 
-import itertools
 import re
 import shlex
 from pathlib import Path
@@ -38,12 +37,13 @@ def commands(text: str) -> list[str]:
 
 
 def refusal(command: str) -> str | None:
-    """Of a run, or of the first job of a sweep that is refused."""
+    """Of a run, or of the first job of a sweep that is refused; of its jobs, as many as have each value once."""
     there = re.sub(r"path/to/[\w/]+", ".", re.sub(r"path/to/[\w/]+\.csv", "README.md", command))
     words = [word for word in options_last(shlex.split(there)) if word != "-m" and not word.startswith("hydra")]
     parsed = OverridesParser.create().parse_overrides(words)
     choices = [list(o.sweep_string_iterator()) if o.is_sweep_override() else [None] for o in parsed]
-    for chosen in itertools.product(*choices):
+    for job_number in range(max(map(len, choices), default=1)):
+        chosen = [values[job_number % len(values)] for values in choices]
         job = [
             word if value is None else f"{word.partition('=')[0]}={value}"
             for word, value in zip(words, chosen, strict=True)

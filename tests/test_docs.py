@@ -34,6 +34,7 @@ def test_a_warning_fails_the_reference(tmp_path, monkeypatch):
     sys.modules.pop("planted")
 
 
+@pytest.mark.slow
 def test_every_module_has_a_page(tmp_path):
     modules = REFERENCE["public_modules"]()
     assert {"gsa", "gsa.nn", "gsa.data"} < set(modules)

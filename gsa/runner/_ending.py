@@ -1,6 +1,7 @@
 """What is said when a run ends early: why, where its log has the rest, and how it goes on."""
 
 import logging
+import multiprocessing
 import os
 import shlex
 import signal
@@ -72,8 +73,9 @@ def way_on(last: Path, config: DictConfig, number: int) -> str:
 
 
 def queue_again_if_told(number: int, ckpt_path: str | None) -> None:
-    """A job of SLURM that SIGUSR1 has told that its time is up, where it goes on by itself."""
-    if number == signal.SIGUSR1 and ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ:
+    """A job of SLURM that SIGUSR1 has told that its time is up, where it goes on by itself; a sweep's leader asks."""
+    is_told = number == signal.SIGUSR1 and ckpt_path == "auto" and "SLURM_JOB_ID" in os.environ
+    if is_told and multiprocessing.parent_process() is None:
         from gsa.runner._slurm import queue_again
 
         print(queue_again(), file=sys.stderr)

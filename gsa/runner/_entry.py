@@ -1,7 +1,6 @@
 """The command `python train.py`, which is also installed as gsa-train."""
 
 import logging
-import multiprocessing
 import os
 import shutil
 import signal
@@ -209,6 +208,7 @@ def _main(config: DictConfig) -> float | None:
     _importing.append(True)  # a signal in the midst of it leaves torch in pieces, which nobody may touch again
     from gsa.runner._ranks import is_first_rank
     from gsa.runner._run import train
+    from gsa.runner._slurm import SlurmStep
     from gsa.training import Stopped
 
     _importing.clear()
@@ -235,10 +235,10 @@ def _main(config: DictConfig) -> float | None:
             goes_on = f"; {way_on(stopped.checkpoint, config, stopped.code - 128)}"
         if is_first_rank():
             note(f"{stopped}{goes_on}")
-            if multiprocessing.parent_process() is None:  # not a job of a sweep that another process leads
-                queue_again_if_told(stopped.code - 128, config.ckpt_path)
         if "SUBMITIT_EXECUTOR" in os.environ:  # which tells the leader of a sweep of exceptions alone
             raise Failed(f"{stopped}{goes_on}") from stopped
+        if SlurmStep.detect() and not is_first_rank():  # at another code, srun may end the first before it is done
+            raise SystemExit(0) from None
         raise
     except Exception as error:
         told = written_down(error)

@@ -15,7 +15,8 @@ def refuse_bad_lengths(run: Run) -> None:
 
     Raises:
         ConfigError: batches that cannot be shared out among the processes; a share of the batches of a part that is
-            less than one batch; a limit of steps within an epoch, at whose end nothing would be validated.
+            less than one batch; fewer pictures for validation, or to be tested, than processes; a limit of steps within
+            an epoch, at whose end nothing would be validated.
     """
     config = run.config
     if config.train:
@@ -28,6 +29,10 @@ def refuse_bad_lengths(run: Run) -> None:
             raise ConfigError(
                 f"trainer.limit_{part}_batches must leave a batch, but {limit} of {batches} are none; a whole number "
                 "is one of batches"
+            )
+        if part != "train" and (pictures := len(run.data.parts[part])) < trainer.world_size:
+            raise ConfigError(
+                f"each of the {trainer.world_size} processes needs a picture of {part!r}, which has {pictures}"
             )
     if config.train and trainer.max_steps > 0 and not trainer.fast_dev_run:
         steps = math.ceil(run.data.batches_per_epoch(trainer) / trainer.accumulate_grad_batches)

@@ -9,7 +9,9 @@ from gsa.runner._keys import GRAPH_MODES
 
 __all__ = ["explaining_memory"]
 
-_SMALLER = "it is one picture at a time already; smaller pictures, or a smaller model.neighbourhood, take less"
+_SMALLER = (
+    "it is one picture at a time already in each process; smaller ones, or a smaller model.neighbourhood, need less"
+)
 
 
 @contextmanager
@@ -35,7 +37,8 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
         else:
             size = run.data.eval_batch_size
             what = f"data.eval_batch_size={size}"
-            remedy = f"data.eval_batch_size={size // 2} takes half of it" if size > 1 else _SMALLER
+            world = run.trainer.world_size
+            remedy = f"data.eval_batch_size={size // 2} takes half of it" if size > world else _SMALLER
         reason = (str(error) or "no more is known").splitlines()[0]
         explained = MemoryError(
             f"out of memory on {run.trainer.strategy.root_device} while {'validating' if validating else doing} with "
@@ -47,10 +50,10 @@ def explaining_memory(run: Run, doing: str) -> Iterator[None]:
 
 
 def _for_training(run: Run) -> str:
-    size, steps = run.data.batch_size, run.trainer.accumulate_grad_batches
-    if size == 1:
+    size, steps, world = run.data.batch_size, run.trainer.accumulate_grad_batches, run.trainer.world_size
+    half = next((part for part in range(size // 2, 0, -1) if size % part == part % world == 0), None)
+    if half is None:
         return _SMALLER
-    half = next(part for part in range(size // 2, 0, -1) if size % part == 0)
     graphs = run.config.compile in GRAPH_MODES  # which gradients are not accumulated in
     return (
         f"{'compile=true ' if graphs else ''}data.batch_size={half} "

@@ -49,6 +49,11 @@ def check_processes(trainer: lightning.Trainer, batch_size: int, draws_seed: boo
         raise ConfigError("trainer.num_nodes > 1 needs srun, submitit or torchrun to start the processes")
     if isinstance(environment := environment_of(trainer), SlurmStep):
         environment.validate_settings(trainer.num_devices, trainer.num_nodes)
+    elif outside and (each := int(os.environ.get("LOCAL_WORLD_SIZE", 0))) not in (0, trainer.num_devices):
+        raise ConfigError(
+            f"torchrun has started {each} processes on this node: expected trainer.devices={each} "
+            f"trainer.num_nodes={world // each}, but got {trainer.num_devices} and {trainer.num_nodes}"
+        )
     check_batch_size(trainer, batch_size)
     if draws_seed and world > 1 and outside:
         raise ConfigError("seed=null draws another seed in every process: give one, such as seed=0")

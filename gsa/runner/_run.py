@@ -2,8 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,13 @@ from gsa.report import (
     write_report,
 )
 from gsa.runner._build import Run, build, make_loggers
+from gsa.runner._compiling import compiled
 from gsa.runner._config_file import write_config
 from gsa.runner._dotted import flat, values_of
+from gsa.runner._ending import queue_again_if_told
 from gsa.runner._estimate import estimated
 from gsa.runner._fitting import look_for_best, refuse_unfit
 from gsa.runner._folder import held, in_place, refuse_unwritable_folder
-from gsa.runner._keys import GRAPH
 from gsa.runner._lengths import refuse_bad_lengths
 from gsa.runner._meeting import leave_group, meet
 from gsa.runner._memory import explaining_memory
@@ -46,7 +46,7 @@ from gsa.runner._starting import start_from
 from gsa.runner._wandb import closing_wandb, keep_wandb_ids
 from gsa.runner._words import keep_words
 from gsa.saved import read_checkpoint
-from gsa.training import Findings, warn_of_batch_norm
+from gsa.training import Findings, Stopped, warn_of_batch_norm
 from gsa.training.adapter import leave_out_idle_hooks
 
 __all__ = ["take_part", "train"]
@@ -81,7 +81,12 @@ def train(config: DictConfig, run: Run | None = None) -> Results:
             return of_report(report), {"report": report, "folder": folder}
         _refuse_other_defaults()
         with quiet(), closing_wandb():
-            return _train(run or build(config))
+            try:
+                return _train(run or build(config))
+            except Stopped as stopped:  # at once: an upload may take longer than the time that is left
+                if is_first_rank():
+                    queue_again_if_told(stopped.code - 128, config.ckpt_path)
+                raise
 
 
 def _train(run: Run) -> Results:
@@ -219,28 +224,11 @@ def _train_and_test(run: Run) -> tuple[dict[str, float], dict, Findings | None]:
     """What all processes of a run do together."""
     with explaining_memory(run, "measuring its symmetry"):
         before = symmetry_of(run) if is_first_rank() else {}
-    with _compiled(run):
+    with compiled(run):
         with explaining_memory(run, "training"):
             metrics = _fit(run)
         with explaining_memory(run, "testing"):
             return metrics, before, _test(run, metrics)
-
-
-@contextmanager
-def _compiled(run: Run) -> Iterator[None]:
-    """The network compiled in place, where that is wished, while the trainer has it on its device.
-
-    What is measured before and after is not: the network is on the CPU then, and would be compiled for that.
-    """
-    mode = run.config.compile if run.config.compile != GRAPH else False
-    if mode:
-        run.network.compile(mode=None if mode is True else mode)
-    try:
-        yield
-    finally:
-        run.network._compiled_call_impl = None  # what `compile` has set
-        if mode:  # Dynamo compiles the code that networks share so often only, and jobs of a sweep share a process
-            torch.compiler.reset()
 
 
 def _fit(run: Run) -> dict[str, float]:

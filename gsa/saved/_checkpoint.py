@@ -22,11 +22,15 @@ __all__ = ["newest_checkpoint", "read_checkpoint", "write_checkpoint"]
 
 _MOST_VALUES = 10**6  # in a checkpoint, a tensor being one
 _DEEPEST = 100
+_READ_AGAIN: set[frozenset[str]] = set()  # what files call for that were written here, and could be read again
 _MARK = b"\nsha256:"  # and 64 hexadecimal digits: behind the archive, where torch.load does not look
 
 
 def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write beside the target with a digest, look at what is on the disk, then rename: all of it or nothing.
+
+    Whether it could be read again is tried before, once for all that are made of the same kinds of values, as those of
+    the epochs of a run are.
 
     Raises:
         ValueError: something that `read_checkpoint` would refuse.
@@ -38,8 +42,11 @@ def write_checkpoint(checkpoint: dict[str, Any], path: str | os.PathLike[str]) -
     torch.save(checkpoint | {"gsa_version": VERSION}, stream)
     content = stream.getvalue()
     try:
-        _refuse_expanding(content)
-        _refuse_unfolding(_plain(content, "cpu"))
+        called = _called(content)
+        if called not in _READ_AGAIN:
+            _plain(content, "cpu")
+        _refuse_unfolding(checkpoint)
+        _READ_AGAIN.add(called)
     except pickle.UnpicklingError as error:
         raise ValueError(
             f"{path} would hold more than tensors and plain values, {_foreign(error)}, and could not be read again; "
@@ -75,7 +82,7 @@ def read_checkpoint(path: str | os.PathLike[str], map_location: Any = "cpu") -> 
         raise FileNotFoundError(f"there is no checkpoint at {path}")
     content = _verified(path)
     try:
-        _refuse_expanding(content)
+        _called(content)
         checkpoint = _plain(content, map_location)
         _refuse_unfolding(checkpoint)
     except pickle.UnpicklingError as error:
@@ -134,13 +141,17 @@ def _verified(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def _refuse_expanding(content: bytes) -> None:
-    """A small file is not to become a large one: neither records that are packed nor values that are made of a number.
+def _called(content: bytes) -> frozenset[str]:
+    """What reading it calls for: codes of pickle, and what they name.
+
+    A small file is not to become a large one: neither by records that are packed, nor by values that are made of a
+    number, as bytearray and codecs make much of little. (As words, both may stand in it.)
 
     Raises:
         ValueError: such a file.
         zipfile.BadZipFile: no archive.
     """
+    called: set[str] = set()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         records = archive.infolist()
         if sum(record.file_size for record in records) > len(content):
@@ -148,18 +159,13 @@ def _refuse_expanding(content: bytes) -> None:
         if len({record.filename.lower() for record in records}) < len(records):  # torch finds them whatever their case
             raise ValueError("it has two records of one name")
         for record in records:
-            if record.filename.lower().endswith("data.pkl") and _makes_bytes(archive.read(record)):
-                raise ValueError("it holds bytes, which no checkpoint of a run does")
-
-
-def _makes_bytes(pickled: bytes) -> bool:
-    """Whether it calls for bytearray or for a codec, which make much of little; as words, both may stand in it."""
-    for code, named, _ in pickletools.genops(pickled):
-        if code.name == "STACK_GLOBAL":  # torch writes none
-            return True
-        if code.name == "GLOBAL" and (str(named).split(" ")[0] == "_codecs" or str(named).endswith(" bytearray")):
-            return True
-    return False
+            if record.filename.lower().endswith("data.pkl"):
+                codes = pickletools.genops(archive.read(record))
+                called |= {f"GLOBAL {named}" if code.name == "GLOBAL" else code.name for code, named, _ in codes}
+    if any(name == "STACK_GLOBAL" or name.startswith("GLOBAL _codecs ") or name.endswith(" bytearray")
+           for name in called):  # fmt: skip
+        raise ValueError("it holds bytes, which no checkpoint of a run does")  # torch writes no STACK_GLOBAL
+    return frozenset(called)
 
 
 def _refuse_unfolding(checkpoint: Any) -> None:

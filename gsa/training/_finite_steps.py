@@ -182,15 +182,17 @@ class FiniteSteps(Callback):
                 bad.append(f"the output of {name or 'the network'} ({type(module).__name__})")
 
         hooks = [module.register_forward_hook(partial(note, name)) for name, module in network.named_modules()]
-        kept = [statistic.clone() for statistic in self._running]
+        norms = [module for module in network.modules() if isinstance(module, BATCH_NORM) and module.training]
+        for norm in norms:
+            norm.eval()  # by what it has seen: its batch would be that of all processes, some of which may have ended
         try:
             with torch.no_grad(), suppress(Exception):  # of a module of somebody's, which takes its batches otherwise
                 network(self._batch[0])
         finally:
             for hook in hooks:
                 hook.remove()
-            for statistic, before in zip(self._running, kept, strict=True):
-                statistic.copy_(before)
+            for norm in norms:
+                norm.train()
         return bad[0] if bad else None
 
 

@@ -22,6 +22,7 @@ def test_every_row_with_a_published_figure_is_an_experiment():
     assert sum(figure is not None for figures in published.PUBLISHED.values() for figure in figures.values()) == 20 + 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row", sorted({row for name in published.PUBLISHED for row in accuracy.every_row(name) if " " in row})
 )

@@ -19,6 +19,7 @@ from tests.golden.freeze import PLACE, STOPPED, short_run
 from tests.golden.runs import FROZEN, RUNS, digest, rounding, sizes, weights
 from tests.runs import composed
 
+SLOW = ("rotmnist_r4_sa", "pcam_r4m_sa")  # pictures of 28 and 64 pixels
 KNOWN = json.loads((FROZEN / "weights.json").read_text())
 
 
@@ -41,7 +42,7 @@ def compare(found, digest_there, sizes_there):
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] if name == "rotmnist_r4_sa" else []) for name in RUNS
+    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in RUNS
 ])  # fmt: skip
 def test_short_runs_end_with_the_weights_of_before(name, tmp_path):
     compare(short_run(name, str(tmp_path)), KNOWN["digests"].get(rounding(), {}).get(name), KNOWN["sizes"][name])

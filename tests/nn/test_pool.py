@@ -84,7 +84,7 @@ def test_a_side_smaller_than_the_window_is_refused_whatever_is_allowed():
             SpatialPool(3, 2, kind, on_inexact="allow")(torch.rand(1, 1, 6, 2))
 
 
-@pytest.mark.parametrize("kernel, stride, side", [(2, 2, 7), (3, 2, 7), (3, 1, 5), (2, 3, 8), (4, 4, 13), (6, 6, 13)])
+@pytest.mark.parametrize("kernel, stride, side", [(2, 2, 7), (3, 2, 7), (3, 1, 5), (2, 3, 8), (4, 4, 9)])
 def test_the_largest_pixel_and_its_gradient_are_those_of_torch_where_there_is_one(kernel, stride, side, float64):
     x, twin = (torch.randn(2, side, side + 1, requires_grad=True) for _ in range(2))
     with torch.no_grad():

@@ -1,6 +1,7 @@
 """What may be chosen beside the recipe: mixing, weights of classes, an early end, places, tags, ids on wandb."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -175,3 +176,18 @@ def test_a_published_network_is_reported_as_it_was_built(small):
     config = small("model=digits_r4_sa", "model.published=true", "test=false")
     train(config)
     assert read_report(Path(config.output_dir))["form"] == "summed"
+
+
+def test_every_process_has_a_picture_of_each_part(small):
+    """Planted: one more process than there are pictures, which would wait for it."""
+    run = build(small("data.eval_batch_size=3"))
+    run.data.setup()
+    run.trainer = SimpleNamespace(**{name: getattr(run.trainer, name) for name in LIMITS}, world_size=200)
+    run.config.train = False
+    refuse_bad_lengths(run)
+    run.trainer.world_size = 201
+    with pytest.raises(ConfigError, match="each of the 201 processes needs a picture of 'val', which has 200"):
+        refuse_bad_lengths(run)
+
+
+LIMITS = ("limit_train_batches", "limit_val_batches", "limit_test_batches", "max_steps", "fast_dev_run")

@@ -21,6 +21,7 @@ def test_a_network_is_compiled_where_it_is_trained_and_tested_only(small, monkey
     seen = []
 
     def compiled(function, **options):
+        assert options["dynamic"] is None
         seen.append(options["mode"])
 
         def run(*arguments):
@@ -51,3 +52,12 @@ def test_jobs_of_a_sweep_are_compiled_each(small, monkeypatch):
     assert not forgotten
     train(small("compile=true", "trainer.max_epochs=1", folder="compiled"))
     assert forgotten == [True]
+
+
+def test_norms_that_processes_share_break_the_graph_whose_parts_have_no_symbols(small, monkeypatch):
+    """Which inductor cannot compile where a part meets a second size."""
+    seen = []
+    monkeypatch.setattr(torch, "compile", lambda function, **options: seen.append(options["dynamic"]) or function)
+    monkeypatch.setattr("gsa.runner._compiling.is_alone", lambda trainer: False)
+    train(small("compile=true", "trainer.max_epochs=1"))
+    assert seen == [False]

@@ -62,10 +62,23 @@ def test_a_seed_that_every_process_would_draw_for_itself_is_refused(monkeypatch,
     told = {"is_alone": False, "is_ddp": True, "started_from_outside": outside, "environment_of": None}
     for name, value in told.items():
         monkeypatch.setattr(_ranks, name, lambda trainer, value=value: value)
-    trainer = SimpleNamespace(world_size=2, num_nodes=1)
+    trainer = SimpleNamespace(world_size=2, num_nodes=1, num_devices=2)
     _ranks.check_processes(trainer, 16, draws_seed=False)
     with pytest.raises(ConfigError, match="seed=null draws another") if outside else nullcontext():
         _ranks.check_processes(trainer, 16, draws_seed=True)
+
+
+def test_another_number_of_processes_on_a_node_than_the_trainers_is_refused(monkeypatch):
+    """Eight on one node are as many as four on two."""
+    told = {"is_alone": False, "is_ddp": True, "started_from_outside": True, "environment_of": None}
+    for name, value in told.items():
+        monkeypatch.setattr(_ranks, name, lambda trainer, value=value: value)
+    trainer = SimpleNamespace(world_size=8, num_nodes=2, num_devices=4)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    _ranks.check_processes(trainer, 16, draws_seed=False)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    with pytest.raises(ConfigError, match=r"expected trainer.devices=8 trainer.num_nodes=1, but got 4 and 2"):
+        _ranks.check_processes(trainer, 16, draws_seed=False)
 
 
 @pytest.mark.slow

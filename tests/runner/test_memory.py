@@ -1,10 +1,13 @@
 """Out of memory, at any point of a run: what was done, with how much, and what would take less."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 import gsa
-from gsa.runner import train
+from gsa.runner import build, train
+from gsa.runner._memory import explaining_memory
 from tests.runner.faults import act_in
 
 
@@ -62,3 +65,15 @@ def test_evaluation_batches_can_be_as_small_as_one_likes():
     assert gsa.data.DigitsDataModule(batch_size=256).eval_batch_size == 256
     with pytest.raises(ValueError, match="eval_batch_size must be at least 1, or None, but got 0"):
         gsa.data.DigitsDataModule(eval_batch_size=0)
+
+
+@pytest.mark.parametrize(("size", "remedy"), [
+    (24, "data.batch_size=8 trainer.accumulate_grad_batches=3 takes"),  # 12 is no multiple of 8
+    (8, "it is one picture at a time already in each process"),
+])  # fmt: skip
+def test_the_remedy_can_be_shared_out_among_the_processes(small, size, remedy):
+    run = build(small(f"data.batch_size={size}", "data.eval_batch_size=8"))
+    run.trainer = SimpleNamespace(world_size=8, accumulate_grad_batches=1, strategy=run.trainer.strategy)
+    for doing, said in (("training", remedy), ("testing", "one picture at a time")):
+        with pytest.raises(MemoryError, match=said), explaining_memory(run, doing):
+            full()

@@ -167,6 +167,16 @@ def test_the_first_bad_module_is_named(small):
         train(small("trainer.max_epochs=1", "trainer.limit_train_batches=6"))
 
 
+def test_it_is_looked_for_without_other_processes():
+    """A batch norm would wait for their batches, but one of them may have ended already."""
+    norm, stop = torch.nn.BatchNorm2d(1), FiniteSteps()
+    network, modes = torch.nn.Sequential(norm, torch.nn.Identity()), []
+    network[1].register_forward_hook(lambda _, given, output: (modes.append(norm.training), output / 0)[1])
+    stop._batch = (torch.rand(2, 1, 3, 3), torch.zeros(2))
+    assert stop._first_bad(network) == "the output of 1 (Identity)"
+    assert modes == [False] and norm.training and not norm.num_batches_tracked
+
+
 @pytest.mark.parametrize("callbacks", ["quiet", "none"])
 def test_what_is_not_finite_is_neither_saved_nor_a_success(small, tmp_path, callbacks):
     def overflow(module):

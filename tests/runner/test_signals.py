@@ -41,12 +41,15 @@ def _hangs_up():
     pytest.param("training", 1, 1, 6, (), signal.SIGINT, marks=pytest.mark.slow),
     ("training", 1, 1, 6, ("data.num_workers=2",), signal.SIGTERM),
     ("training", 1, 0, 3, HALVES, signal.SIGHUP),  # with the second half of the step
-    ("training", 1, 1, 5, ("trainer.overfit_batches=3",), signal.SIGTERM),  # the same three in every epoch
+    pytest.param(  # the same three in every epoch
+        "training", 1, 1, 5, ("trainer.overfit_batches=3",), signal.SIGTERM, marks=pytest.mark.slow
+    ),
     ("training", 0, 3, 4, (), signal.SIGTERM),  # the last batch: after the validation
     pytest.param(  # a single batch an epoch
         "training", 0, 0, 1, ("trainer.limit_train_batches=1",), signal.SIGTERM, marks=pytest.mark.slow
     ),
-    ("validation", 0, 1, 4, ("data.num_workers=2",), signal.SIGINT),
+    ("validation", 0, 1, 4, (), signal.SIGINT),
+    pytest.param("validation", 0, 1, 4, ("data.num_workers=2",), signal.SIGINT, marks=pytest.mark.slow),
     pytest.param("validation", 1, 1, 8, (), signal.SIGTERM, marks=pytest.mark.slow),  # of the last epoch
 ])  # fmt: skip
 def test_a_run_that_is_told_to_stop_saves_and_is_resumed(small, part, epoch, index, steps, extra, number):

@@ -1,9 +1,11 @@
 """Jobs of SLURM: processes of one run or of runs of their own, jobs that are queued again, signals that save."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +15,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import OmegaConf
 
-from gsa.runner import _ending, _entry, _slurm
+from gsa.runner import _ending, _entry, _slurm, train
 from gsa.runner._begun import begun
 from gsa.runner._build import build
 from gsa.runner._ranks import is_first_rank, know_rank
@@ -141,6 +143,48 @@ def test_a_job_is_queued_again_by_who_goes_on_by_itself(step, monkeypatch, capsy
         assert not capsys.readouterr().err
     _ending.queue_again_if_told(signal.SIGUSR1, "auto")
     assert capsys.readouterr().err == "queued\n"
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: "the leader of a sweep")
+    _ending.queue_again_if_told(signal.SIGUSR1, "auto")
+    assert not capsys.readouterr().err
+
+
+def test_it_is_queued_again_before_anything_is_uploaded(step, small, monkeypatch):
+    """Planted: another process than the first."""
+    step(STEP_NUM_TASKS="1")
+    told = []
+
+    def stopped(run):
+        raise Stopped(signal.SIGUSR1, run.folder)
+
+    @contextmanager
+    def uploading():
+        try:
+            yield
+        finally:
+            told.append("uploaded")
+
+    monkeypatch.setattr("gsa.runner._run._train", stopped)
+    monkeypatch.setattr("gsa.runner._run.closing_wandb", uploading)
+    monkeypatch.setattr(_slurm, "queue_again", lambda: told.append("queued"))
+    for is_first in (True, False):
+        monkeypatch.setattr("gsa.runner._run.is_first_rank", lambda is_first=is_first: is_first)
+        with pytest.raises(Stopped):
+            train(small("ckpt_path=auto"))
+    assert told == ["queued", "uploaded", "uploaded"]
+
+
+def test_of_the_processes_of_a_step_only_the_first_ends_with_the_code_of_a_signal(step, configure, monkeypatch):
+    """As srun --kill-on-bad-exit ends all at the first; the others have saved."""
+
+    def stopped(*_):
+        raise Stopped(signal.SIGUSR1, None)
+
+    monkeypatch.setattr("gsa.runner._run.train", stopped)
+    for rank, code in ((0, 138), (1, 0)):
+        monkeypatch.setattr(rank_zero_only, "rank", rank)
+        with pytest.raises(SystemExit) as ended:
+            _entry._main.__wrapped__(configure())
+        assert ended.value.code == code
 
 
 def test_a_job_that_is_started_again_goes_on_without_being_asked(configure, tmp_path, monkeypatch):

@@ -79,11 +79,13 @@ def fit(folder, *callbacks, kind=LastCheckpoint, **options):
     return module, trainer
 
 
-@pytest.mark.parametrize(
-    "often",
-    [{}, {"every_n_train_steps": 4}, {"every_n_train_steps": 12}, {"train_time_interval": timedelta(0)}],
-)
-@pytest.mark.parametrize("end", [{}, {"save_on_train_epoch_end": False}, {"save_on_train_epoch_end": True}])
+OFTEN = [{}, {"every_n_train_steps": 4}, {"every_n_train_steps": 12}, {"train_time_interval": timedelta(0)}]
+END = [{}, {"save_on_train_epoch_end": False}, {"save_on_train_epoch_end": True}]
+
+
+@pytest.mark.parametrize(("often", "end"), [
+    pytest.param(often, end, marks=[pytest.mark.slow] if often and end else []) for often in OFTEN for end in END
+])  # fmt: skip
 @pytest.mark.parametrize("hook", ["on_validation_start", "on_validation_end", "on_fit_end"])
 def test_a_run_that_is_killed_goes_on_with_the_epochs_that_were_whole(tmp_path, often, end, hook):
     whole, _ = fit(tmp_path / "whole")
