@@ -15,6 +15,7 @@ with brought_by("train"):
     )
     from gsa.report._gallery import GALLERY, draw_gallery
     from gsa.report._subject import Subject
+    from gsa.report._sweep import draw_sweep
     from gsa.report._tables import write_answers, write_parts
     from gsa.report._text import summary
     from gsa.report._wandb import WandbSections, outlive_wandb, show_on_wandb
@@ -30,6 +31,7 @@ __all__ = [
     "describe",
     "difference_interval",
     "draw_gallery",
+    "draw_sweep",
     "forget_peak_memory",
     "outlive_wandb",
     "peak_memory_mb",

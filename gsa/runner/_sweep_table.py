@@ -1,4 +1,4 @@
-"""What a sweep says at its end: its jobs, best first, on the screen and in jobs.csv."""
+"""What a sweep says at its end: its jobs, best first, on the screen, in jobs.csv and in jobs.png."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from gsa.files import printable, write_whole
-from gsa.report import read_report
+from gsa.report import draw_sweep, read_report
 from gsa.runner._cross_validated import Answered, together
 from gsa.runner._quoted import override
 from gsa.runner._resume import is_of_its_words
@@ -47,8 +47,9 @@ def sweep_table(folder: Path) -> str:
     """The jobs, at least one, whose folders are in that of a sweep: what was varied, parameters, accuracy, folder.
 
     They are written as jobs.csv as well; of jobs without any result, an earlier one is left as it is. Means follow over
-    jobs that differ in their seed, or in how their data are divided, alone. Where the test part has not been looked at,
-    the text ends with the command that tests the best job.
+    jobs that differ in their seed, or in how their data are divided, alone. Where jobs have drawn pictures, jobs.png
+    shows how they went. Where the test part has not been looked at, the text ends with the command that tests the best
+    job.
 
     Raises:
         OSError: the folder cannot be written.
@@ -68,6 +69,8 @@ def sweep_table(folder: Path) -> str:
         csv.writer(text, lineterminator="\n").writerows([header, *rows])
         write_whole(file, text.getvalue().encode(errors="backslashreplace"))
     where = f"{file} has {'this table' if is_news else 'an earlier table, which is kept'}"
+    if is_news and _draw(file.with_suffix(".png"), jobs, keys, judged[0]):
+        where += ", jobs.png shows how they went"
     means = _means(jobs, keys, measured)
     earlier = _better_before(folder, jobs[0])
     return "\n".join(["", *_aligned([header, *rows]), where, *_aligned(means), *earlier, *_how_to_go_on(jobs[0])])
@@ -150,6 +153,18 @@ def _row(job: _Job, keys: Sequence[str], measured: Sequence[str]) -> list[str]:
         *accuracies,
         str(job.folder),
     ]
+
+
+def _draw(file: Path, jobs: Sequence[_Job], keys: Sequence[str], judged: str) -> bool:
+    """How those that have drawn pictures went, by what was varied beside the seed; whether there is such a picture."""
+    runs: dict[str, list[list[dict[str, float]]]] = {}
+    for job in jobs:
+        if job.report.get("history") and (job.folder / "learning.png").exists():
+            varied = [f"{key.rpartition('.')[2]}={job.values[key]}" for key in keys
+                      if key not in _REPEATED and key in job.values]  # fmt: skip
+            runs.setdefault(", ".join(varied) or "all jobs", []).append(job.report["history"])
+    metric = judged.replace("val_", "val/", 1)
+    return sum(map(len, runs.values())) > 1 and draw_sweep(file, runs, metric)
 
 
 def _better_before(folder: Path, best: _Job) -> list[str]:

@@ -11,6 +11,7 @@ from gsa.viz._layers import draw_layers
 from gsa.viz._learning import draw_learning
 from gsa.viz._mistakes import draw_mistakes
 from gsa.viz._orbit import draw_orbit
+from gsa.viz._runs import draw_runs
 
 __all__ = [
     "draw_angles",
@@ -24,4 +25,5 @@ __all__ = [
     "draw_learning",
     "draw_mistakes",
     "draw_orbit",
+    "draw_runs",
 ]

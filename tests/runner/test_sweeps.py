@@ -15,6 +15,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 import gsa
+from gsa import viz
 from gsa.report import read_report, write_report
 from gsa.runner import ConfigError, RefuseBadConfig, train
 from gsa.runner._folder import Busy
@@ -113,6 +114,27 @@ def test_jobs_that_differ_in_their_seed_alone_have_a_mean(tmp_path):
     shutil.rmtree(tmp_path / "1")
     shutil.rmtree(tmp_path / "3")
     assert "±" not in sweep_table(tmp_path) and sweep_table(tmp_path).endswith("has this table")
+
+
+def test_a_picture_shows_how_the_jobs_went_that_have_drawn_theirs(tmp_path, monkeypatch):
+    """Each by what was varied beside the seed. Planted: one without pictures, and one job alone."""
+    drawn, draw, rows = [], viz.draw_runs, [{"epoch": 0, "seconds": 1.0, "val/accuracy": 0.5}]
+    monkeypatch.setattr(viz, "draw_runs", lambda *given: drawn.append(given) or draw(*given))
+    words = [("a", "0.1", 0), ("a", "0.1", 1), ("$b$", "0.2", 0), ("c", "0.1", 0)]
+    for job, (name, rate, seed) in enumerate(words):
+        folder = tmp_path / str(job)
+        (folder / ".hydra").mkdir(parents=True)
+        overrides = f"- model={name}\n- optimizer.lr={rate}\n- seed={seed}\n"
+        (folder / ".hydra" / "overrides.yaml").write_text(overrides)
+        write_report({"val_accuracy": 0.9 - 0.1 * job, "test_accuracy": None, "history": rows}, folder)
+        if name != "c":
+            (folder / "learning.png").touch()
+    assert "jobs.png shows how they went" in sweep_table(tmp_path) and (tmp_path / "jobs.png").stat().st_size > 1000
+    named = {"model=a, lr=0.1": [rows, rows], r"model=\$b\$, lr=0.2": [rows]}
+    assert drawn == [(named, "val/accuracy")]
+    for job in "12":
+        shutil.rmtree(tmp_path / job)
+    assert "jobs.png" not in sweep_table(tmp_path) and len(drawn) == 1
 
 
 def test_jobs_whose_epochs_were_chosen_by_balanced_accuracy_are_ranked_by_it(tmp_path):
