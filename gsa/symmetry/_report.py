@@ -13,16 +13,16 @@ from gsa.symmetry._action import Action
 from gsa.symmetry._any_order import InAnyOrder
 from gsa.symmetry._assert import TOLERANCES
 from gsa.symmetry._evaluating import refuse_no_tensor
-from gsa.symmetry._gradients import THE_INPUT, gradient_errors
+from gsa.symmetry._gradients import gradient_errors
 from gsa.symmetry._group_action import GroupAction, action
 from gsa.symmetry._hints import hint
 from gsa.symmetry._layers import errors_given_to, errors_of_layers, layer_errors, layered, unjudged, within
 from gsa.symmetry._norm import size
+from gsa.symmetry._verdict import verdict
 
 __all__ = ["LayerReport"]
 
 _MOST_COLUMNS = 8
-_MOST_NAMED = 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +98,11 @@ class LayerReport:
 
     def worst(self, layer: str) -> float:
         """The largest error of a layer under exact elements; infinite where one is not a number."""
-        return self._worst(self.errors[layer])
+        return self.worst_of(self.errors[layer])
+
+    def worst_of(self, errors: Mapping[int, float]) -> float:
+        """The largest of some errors by element, as `worst`; 0 where no exact element has one."""
+        return max((size(errors[g]) for g in self.symmetry.exact if g in errors), default=0.0)
 
     @property
     def first_broken(self) -> tuple[str, float, float] | None:
@@ -109,7 +113,7 @@ class LayerReport:
         """
         before = 0.0
         for layer, errors in (self.apart or self.errors).items():
-            if (after := self._worst(errors)) > self.tolerance:
+            if (after := self.worst_of(errors)) > self.tolerance:
                 return layer, before, after
             before = after
         return None
@@ -135,7 +139,7 @@ class LayerReport:
             "broken": [name[g] for g in self.broken],
             "first_broken": None if self.first_broken is None else self.first_broken[0],
             "unjudged": dict(self.unjudged),
-            "verdict": self._verdict(),
+            "verdict": verdict(self),
             "layers": {
                 layer: {name[g]: error if math.isfinite(error) else None for g, error in errors.items()}
                 for layer, errors in self.errors.items()
@@ -173,87 +177,7 @@ class LayerReport:
         for layer in shown:
             cells = (self._cell(layer, elements) for elements in columns.values())
             lines.append(f"{layer:{wide}s}" + "".join(f"  {cell:>{cell_wide}s}" for cell in cells))
-        return "\n".join([*lines, *self._verdict()])
-
-    def _verdict(self) -> list[str]:
-        if self.first_broken is not None:
-            layer, before, after = self.first_broken
-            if self.backward:
-                return [
-                    f"first broken on the way back at {layer}, by what it goes into: {before:.1e} before, "
-                    f"{after:.1e} after (each submodule judged apart, on unbroken outputs)"
-                ]
-            why = [f"{list(self.errors)[-1]} breaks it, {self.hint}"] if self.hint else []
-            where = [*self._between(layer, before, after), *self._in_another_order(layer), *self._kept_later(layer)]
-            return [*where, *why, *self._silent()]
-        if self.apart is None or not self.broken:
-            return self._silent()
-        if not set(self.broken) <= self.apart.get(THE_INPUT, {}).keys():
-            return ["which layer breaks it is not told: the output of one of them says nothing of a broken element"]
-        return ["no derivative breaks it by itself; outputs do, of which the report of the forward pass tells"]
-
-    def _between(self, layer: str, before: float, after: float) -> list[str]:
-        """Whether the first broken layer breaks it, or what is done before it, and in which module."""
-        if not self.broken:
-            return [f"the whole keeps it; {layer} is {after:.1e} off, unless what it returns is no map of the input"]
-        rows = list(self.errors)
-        last = rows[rows.index(layer) - 1] if layer != rows[0] else "the input"
-        is_whole = layer == rows[-1]
-        other = " or what is not judged" if self.unjudged and (is_whole or not self.given.get(layer)) else ""
-        if is_whole:
-            return [f"first broken after {last}, by {layer} itself{other}: {before:.1e} before, {after:.1e} after"]
-        place = None
-        for name, errors in self.given.items():
-            if (given := self._worst(errors)) > self.tolerance:
-                where = f"in {place}, before {name}" if place else f"between {last} and {name}"
-                return [f"first broken {where}: {before:.1e} before, {given:.1e} in what {name} gets"]
-            place = name if errors else place
-        return [f"first broken by {layer}{other}: {before:.1e} before it, {after:.1e} after"]
-
-    def _in_another_order(self, layer: str) -> list[str]:
-        """Which layer is the first that breaks it if maps may be counted otherwise, where that is not the one named."""
-        worst = {name: self._worst(errors) for name, errors in self.reordered.items()}
-        first = next((name for name, error in worst.items() if error > self.tolerance), None)
-        off = f"{worst[first]:.1e}" if first else ""
-        if worst.get(layer, math.inf) <= self.tolerance:
-            orders = "in another order (poses numbered otherwise, or among the channels)"
-            then = f"; then {first} is the first that breaks it: {off}" if first else ""
-            return [f"{layer} keeps it if its maps are {orders}{then}"]
-        if first not in (None, layer):
-            return [f"of features with other poses, {first} is the first that breaks it in any order: {off}"]
-        return []
-
-    def _kept_later(self, layer: str) -> list[str]:
-        """Where a later layer keeps it, the first that breaks it for good: maps of attention are none of the input."""
-        rows = list(self.errors)
-        later = rows[rows.index(layer) + 1 :]
-        last = next((name for name in later[::-1] if self.errors[name] and self.worst(name) <= self.tolerance), None)
-        if last is None or not self.broken:
-            return []
-        return [
-            f"{last}, which comes later, keeps it: if it is made of {layer}, which then returns no map of the input, "
-            f"{later[later.index(last) + 1]} is the first that breaks it: {self.worst(last):.1e} before"
-        ]
-
-    def _silent(self) -> list[str]:
-        """Which outputs and layers say nothing, and which parameters."""
-        lines = []
-        if self.beside:
-            whole, shapes = list(self.errors)[-1], ", ".join(map(str, self.beside))
-            lines.append(f"of the tuple that {whole} returns, only what comes first is judged, not {shapes}")
-        if self.zero:
-            lines.append(
-                f"all zero as yet, so that what they may break is not seen: {', '.join(self.zero[:_MOST_NAMED])} "
-                "(seen in their gradients: backward=True, or --backward)"
-            )
-        if not self.unjudged:
-            return lines
-        some = [f"{name} {shape}" for name, shape in list(self.unjudged.items())[:_MOST_NAMED]]
-        more = f" and {len(self.unjudged) - len(some)} more" if len(self.unjudged) > len(some) else ""
-        lines.append(
-            f"not judged, as no outputs of such shapes are moved by {self.symmetry.name}: {', '.join(some)}{more}"
-        )
-        return lines
+        return "\n".join([*lines, *verdict(self)])
 
     def _cell(self, layer: str, elements: list[int]) -> str:
         errors = {g: self.errors[layer][g] for g in elements if g in self.errors[layer]}
@@ -263,9 +187,6 @@ class LayerReport:
         if element not in self.symmetry.exact:
             return f"{errors[element]:.1e} ~"
         return f"{errors[element]:.1e}" + ("  " if errors[element] <= self.tolerance else " ✗")
-
-    def _worst(self, errors: Mapping[int, float]) -> float:
-        return max((size(errors[g]) for g in self.symmetry.exact if g in errors), default=0.0)
 
 
 def _still_zero(module: nn.Module) -> list[str]:
