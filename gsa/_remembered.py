@@ -8,7 +8,7 @@ from torch import nn
 
 from gsa.groups import Group
 
-__all__ = ["groups_within", "remember_group", "with_groups"]
+__all__ = ["compare_group", "groups_within", "remember_group", "with_groups", "write_group"]
 
 _OTHERS = "but these weights are of"  # said once of a network
 
@@ -19,7 +19,17 @@ def remember_group(module: nn.Module) -> None:
     Refused in the manner of torch, by the RuntimeError of `load_state_dict`. Weights that say nothing of their group,
     as in a plain dict, are taken.
     """
+    write_group(module)
+    compare_group(module)
+
+
+def write_group(module: nn.Module) -> None:
+    """Have `module.group` written beside its weights in a `state_dict`."""
     module.register_state_dict_post_hook(_write)
+
+
+def compare_group(module: nn.Module) -> None:
+    """Have weights of another group refused, as by `remember_group`."""
     module.register_load_state_dict_pre_hook(_compare)
 
 

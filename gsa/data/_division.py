@@ -6,6 +6,8 @@ import numpy
 
 __all__ = ["by_groups", "dealt_out_by_groups", "divided", "few_of_all", "few_of_groups", "stratified"]
 
+_DECIMALS = 12  # of shares that are compared: what is equal is equal on every processor
+
 
 def divided(
     labels: Sequence[int],
@@ -75,8 +77,10 @@ def by_groups(
 ) -> list[list[int]]:
     """`stratified`, where a group comes into one part: the one that lacks most of its share of the group's classes.
 
-    Of all parts it is the one that brings the sum of the squares of what they lack down most; the largest groups come
-    first, and those of a size in an order that is drawn. Where a part has got none of a class, groups are moved.
+    Of all parts it is the one that brings the sum of the squares of what they lack down most. Groups are dealt out in a
+    drawn order, so that large ones come into every part as often as small ones; but for those that are larger than some
+    part is to be, which come first. Of folds, which are all alike, the largest do. Where a part has got none of a
+    class, groups are moved.
 
     Args:
         labels, groups: of all pictures.
@@ -109,11 +113,14 @@ def dealt_out_by_groups(
     held = numpy.zeros((len(names), max(labels) + 1))
     numpy.add.at(held, (rows, numpy.array(labels)), 1)
     total, wanted = held.sum(0), wanted_of(held)
+    sizes, shares = held.sum(1), wanted.sum(1)
+    comes_first = sizes > (shares.min() if shares.max() > shares.min() else 0)
     order = numpy.random.default_rng(seed).permutation(len(names))
-    order = order[numpy.argsort(-held.sum(1)[order], kind="stable")]
+    order = order[numpy.argsort((-sizes * comes_first)[order], kind="stable")]
     given, place = numpy.zeros_like(wanted), numpy.zeros(len(names), dtype=int)
     for group in order:
-        place[group] = ((wanted - given) / total**2 @ held[group]).argmax()
+        lack = (wanted - given) / total**2 @ held[group]
+        place[group] = lack.round(_DECIMALS).argmax()
         given[place[group]] += held[group]
     if not given.all():
         place = _moved(place, held, wanted)
@@ -189,7 +196,7 @@ def _moved(place: numpy.ndarray, held: numpy.ndarray, wanted: numpy.ndarray) -> 
         moves = parts[None, :, :, None] - parts[place[concerned], None, :, None]  # [group, to a part, part, class]
         given = given + moves * held[concerned, None, None, :]
         empty = (given == 0).sum((2, 3)).ravel()
-        lack = (((wanted - given) / held.sum(0)) ** 2).sum((2, 3)).ravel()
+        lack = (((wanted - given) / held.sum(0)) ** 2).sum((2, 3)).ravel().round(_DECIMALS)
         best = int(numpy.lexsort((lack, empty))[0])
         outcome = empty[best], lack[best]
         if fewest is not None and outcome >= fewest:

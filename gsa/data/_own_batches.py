@@ -1,11 +1,14 @@
 """Batches of anybody's loader: in an order that can be gone on with, and shared out among processes."""
 
 import hashlib
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy
 import torch
+from lightning.pytorch.utilities.seed import isolate_rng
 
 __all__ = ["ResumedBatches", "SharedBatches"]
 
@@ -43,6 +46,7 @@ class ResumedBatches(_OfLoader):
 
     def __iter__(self) -> Iterator[Any]:
         epoch, seen = self._resumed_at()
+        self._iterator = None  # workers that are kept would go on with what they drew in the epoch before
         with self._drawing(f"{epoch}", torch.manual_seed):  # on all devices
             batches = iter(self._loader)
             batch = next(batches, None)  # with which loaders draw the order of all
@@ -58,8 +62,10 @@ class ResumedBatches(_OfLoader):
     def _drawing(self, place: str, set_seed: Callable[[int], object]) -> Iterator[None]:
         """While inside, what is drawn is a function of the seed and a place, and nothing drawn outside changes."""
         seed = int.from_bytes(hashlib.sha256(f"{self._seed} {place}".encode()).digest()[:8], "big") >> 1
-        with torch.random.fork_rng(devices=[]):
+        with isolate_rng(include_cuda=False):
             set_seed(seed)
+            random.seed(seed)
+            numpy.random.seed(seed % 2**32)
             for owner in (self._loader, getattr(self._loader, "sampler", None)):  # of which generator it draws
                 if isinstance(generator := getattr(owner, "generator", None), torch.Generator):
                     generator.manual_seed(seed)

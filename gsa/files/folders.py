@@ -39,6 +39,7 @@ def files_inside(folder: Path) -> list[str]:
     places, seen = [], set(Path(os.path.realpath(folder)).parents)
     for place, below, names in os.walk(folder, followlinks=True):
         seen.add(Path(os.path.realpath(place)))
+        below.sort()  # of two ways to a folder, systems list one or the other first
         below[:] = [name for name in below if Path(os.path.realpath(os.path.join(place, name))) not in seen]
         places.append((place, sorted(names)))
     places.sort()

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
+from gsa._remembered import compare_group
 from gsa.groups import Group
 from gsa.models._network import Network
 
@@ -54,6 +55,7 @@ class Features(nn.Module):
             raise ValueError(f"out_indices must be a list of integers, but got {out_indices!r}")
         self.network, self.out_indices = network, out_indices
         self.register_load_state_dict_pre_hook(_of_the_network)
+        compare_group(self)  # of the network, as what its layers say is not found behind the names of here
         self.channels = self._chosen(network.stage_channels) if network.stage_channels else []
 
     @property

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from gsa import groups
 from gsa._checks import check_choice, check_floating, check_positive, is_count
+from gsa._remembered import write_group
 from gsa.groups import Group
 from gsa.models._picture_format import PictureFormat
 from gsa.nn import no_weight_decay
@@ -64,6 +65,7 @@ class Network(nn.Module):
         check_choice(("max", "mean"), poses=poses)
         self.group, self.in_channels, self.num_classes = groups.group(group), in_channels, num_classes
         self.pixels, self.poses = pixels, poses
+        write_group(self)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.forward_head(self.forward_features(images))

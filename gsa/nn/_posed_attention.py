@@ -90,7 +90,8 @@ class PosedAttention(nn.Module):
             )
         if border == "hidden":
             check_pixels(crop=crop)
-        self.spread, self.replaces_transposed = spread, False
+        self.spread = spread
+        self.replaces_transposed: bool | None = None  # a transposed convolution or another; None of what replaces none
         self.group, self.stride, self.crop, self.border = groups.group(group), stride, crop, border
         self.padding = zeros_beyond(border, neighbourhood, crop)
         self.in_channels, self.out_channels, self.channel_groups = in_channels, out_channels, channel_groups
@@ -204,10 +205,12 @@ class PosedAttention(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Weights of the convolution in whose place it is are taken, too, with heads where they start."""
         weight = state_dict.get(f"{prefix}weight")
-        if isinstance(weight, Tensor) and weight.ndim == 4:
+        if isinstance(weight, Tensor) and weight.ndim == 4 and self.replaces_transposed is not None:
             filters = of_transposed(weight, self.channel_groups) if self.replaces_transposed else weight
             state_dict[f"{prefix}weight"] = filters.flatten(2).transpose(1, 2).contiguous()  # it may be kept as it is
             start = copy.deepcopy(self.encoding)
+            if start.offset.is_meta:  # of a network whose tensors the weights are to be
+                start.to_empty(device=weight.device)
             start.reset_parameters()
             state_dict |= {f"{prefix}encoding.{name}": value for name, value in start.state_dict().items()}
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -1,11 +1,13 @@
 """Pooling in the place of an ordinary pool: an image in, an image out, turning with its input."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gsa.nn._largest import largest
 from gsa.nn._strides import left_over
 
 __all__ = ["PosedPool"]
@@ -20,7 +22,8 @@ class PosedPool(nn.Module):
 
     Where a stride leaves pixels over at one end, as one of 2 does with windows of 3×3 on even sides, windows are so
     much larger: they reach over all that the pool sees, whichever end its strides are counted from. Without gaps
-    between its windows, the largest pixel is that of the pool in all poses. So maps of any sides turn exactly; where no
+    between its windows, the largest pixel is that of the pool in all poses; pixels that have it in common share its
+    gradient. So maps of any sides turn exactly; where no
     pixels are left over, it is the pool.
 
     Args:
@@ -68,7 +71,7 @@ class PosedPool(nn.Module):
         (rows, above), (columns, before) = (self._from_both_ends(length) for length in images.shape[-2:])
         beyond, window = (before, before, above, above), (rows, columns)
         if not self.is_mean:
-            return F.max_pool2d(F.pad(images, beyond, value=-torch.inf), window, self.stride)
+            return largest(F.pad(images, beyond, value=-torch.inf), window, self.stride)
         means = F.avg_pool2d(F.pad(images, beyond), window, self.stride)
         padding = self.padding if self.counts_padding else 0
         counted = F.pad(torch.ones_like(images[..., :1, :, :]), (padding,) * 4, value=1.0)
@@ -94,5 +97,6 @@ class PosedPool(nn.Module):
 
 def _of_both(pool: nn.Module, name: str) -> set[int]:
     """One number, if it is the same in both directions."""
-    value: int | Sequence[int] = getattr(pool, name)
+    value: Any = getattr(pool, name)
+    value = pool.kernel_size if value is None else value  # strides of some
     return {*value} if isinstance(value, Sequence) else {value}

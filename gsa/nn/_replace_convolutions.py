@@ -18,6 +18,7 @@ __all__ = ["replace_convolutions"]
 
 _Model = TypeVar("_Model", bound=nn.Module)
 _CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
+_FILTERS = {"weight", "filt"}  # also of those that blur, which learn none
 _PADS = (nn.ConstantPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d, nn.CircularPad2d)
 
 
@@ -157,8 +158,8 @@ def _looks_around(module: nn.Module) -> bool:
     """Whether it has filters of more than one pixel, or leaves pixels out, of whatever class it is."""
     if isinstance(module, _ConvNd):
         return not _is_pointwise(module)
-    weight = dict(module.named_parameters(recurse=False)).get("weight")
-    return weight is not None and weight.ndim == 4 and max(weight.shape[2:]) > 1
+    held = dict(module.named_parameters(recurse=False)) | dict(module.named_buffers(recurse=False))
+    return any(held[name].ndim == 4 and max(held[name].shape[2:]) > 1 for name in _FILTERS & held.keys())
 
 
 def _is_pointwise(convolution: _ConvNd) -> bool:

@@ -1,13 +1,15 @@
 """Pictures that belong together come into one part."""
 
 import shutil
+from functools import partial
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy
 import pytest
 
 from gsa.data import ImageFolderDataModule
-from gsa.data._division import by_groups
+from gsa.data._division import by_groups, dealt_out_by_groups
 from gsa.data._parts import rows_of
 from gsa.data.folder._groups import groups_of
 from tests.data.folders import write_pictures
@@ -99,6 +101,44 @@ def test_few_groups_of_some_classes_each_are_moved_until_every_part_has_all(seed
     assert sum(len({groups[row] for row in part}) for part in parts) == len({*groups})
     test, val, train = map(len, parts)
     assert 0.1 < test / 300 < 0.35 and 0.1 < val / 300 < 0.35 and train > 120
+
+
+def test_large_groups_are_tested_as_often_as_small_ones():
+    """Patients with few pictures and with many; planted: dealt out by size, the large ones would all be trained on."""
+    random = numpy.random.default_rng(0)
+    sizes = (1 + random.lognormal(1, 0.8, 100)).astype(int)
+    groups, labels = numpy.repeat(numpy.arange(100), sizes).astype(str).tolist(), random.integers(2, size=sizes.sum())
+    tested = numpy.zeros(100)
+    for seed in range(60):
+        test, *_ = by_groups(labels.tolist(), groups, {"test": 0.2, "val": 0.08}, seed, str)
+        tested[[int(group) for group in {groups[row] for row in test}]] += 1
+        assert 0.15 < len(test) / len(labels) < 0.25
+    assert tested[sizes.argsort()[-10:]].mean() / 60 == pytest.approx(0.2, abs=0.05)
+    assert tested[sizes.argsort()[:50]].mean() / 60 == pytest.approx(0.2, abs=0.05)
+
+
+def test_what_is_equal_is_dealt_out_alike_on_every_processor():
+    """As sums are added in another order there; here as classes are in another order."""
+
+    def wanted(shares, held):
+        return numpy.outer(shares, held.sum(0))
+
+    random = numpy.random.default_rng(0)
+    for _ in range(100):
+        groups, labels = random.integers(40, size=400).astype(str).tolist(), random.integers(5, size=400)
+        for shares in ((0.2, 0.2, 0.2, 0.2, 0.2), (0.2, 0.1, 0.7)):
+            one, other = (
+                dealt_out_by_groups(given.tolist(), groups, partial(wanted, shares), 0)[0]
+                for given in (labels, 4 - labels)
+            )
+            assert one.tolist() == other.tolist()
+
+
+def test_accents_are_one_sign_or_two():
+    """As macOS writes them; planted: other names are other groups."""
+    for groups, below in (("folder", "{}/a.png"), (r"of (.*?)\.png", "of {}.png")):
+        names = [below.format(normalize(form, name)) for name in ("Zoë", "Zoe") for form in ("NFC", "NFD")]
+        assert groups_of(names, groups) == ["Zoë", "Zoë", "Zoe", "Zoe"]
 
 
 def test_a_large_group_is_for_training():

@@ -1,10 +1,12 @@
 """Which folders are parts, and which are classes."""
 
+import os
 import shutil
 
 import pytest
 
 from gsa.data import ImageFolderDataModule
+from gsa.files.folders import files_inside
 from tests.data.folders import write_pictures
 
 
@@ -69,3 +71,22 @@ def test_one_class_in_a_part_is_too_few(tmp_path, part):
     (tmp_path / "test" / "cat").mkdir(parents=True, exist_ok=True)
     with pytest.raises(ValueError, match=rf"two classes at least, but .*/{part} has \['cat'\]$"):
         _ = ImageFolderDataModule(tmp_path).num_classes
+
+
+def test_of_two_ways_to_a_folder_every_system_takes_the_same(tmp_path, monkeypatch):
+    """Whichever it lists first."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "b" / "0.jpg").touch()
+    (tmp_path / "a" / "c").symlink_to(tmp_path / "b")
+    found, walk = [], os.walk
+
+    def backwards(top, **options):
+        for place, below, names in walk(top, **options):
+            below.sort(reverse=True)
+            yield place, below, names
+
+    for way in (walk, backwards):
+        monkeypatch.setattr(os, "walk", way)
+        found.append([os.path.relpath(path, tmp_path) for path in files_inside(tmp_path)])
+    assert found[0] == found[1]

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import random
 import signal
 import warnings
 
@@ -30,9 +31,9 @@ class Stripes(lightning.LightningDataModule):
         self.count, self.batch_size = count, batch_size
 
     def _loader(self, seed, **options):
-        random = torch.Generator().manual_seed(seed)
-        labels = torch.randint(2, (self.count,), generator=random)
-        pictures = torch.rand(self.count, 1, 12, 12, generator=random)
+        own = torch.Generator().manual_seed(seed)
+        labels = torch.randint(2, (self.count,), generator=own)
+        pictures = torch.rand(self.count, 1, 12, 12, generator=own)
         pictures[labels == 1, :, :, ::2] *= 0.2
         return DataLoader(TensorDataset(pictures, labels), self.batch_size, **options)
 
@@ -75,6 +76,29 @@ class Augmented(Stripes):
         return DataLoader(Noised(*dataset.tensors), self.batch_size, shuffle=True)
 
 
+class ByOthers(Noised):
+    """Whose transforms draw from numpy and from Python."""
+
+    def __getitem__(self, index):
+        picture, label = TensorDataset.__getitem__(self, index)
+        return picture + 0.3 * numpy.random.rand() + 0.3 * random.random(), label
+
+
+class DrawnByOthers(Stripes):
+    workers = 0
+
+    def train_dataloader(self):
+        dataset = ByOthers(*self._loader(0).dataset.tensors)
+        return DataLoader(dataset, self.batch_size, shuffle=True, num_workers=self.workers,
+                          persistent_workers=self.workers > 0)  # fmt: skip
+
+
+class Kept(DrawnByOthers):
+    """By workers that stay from epoch to epoch."""
+
+    workers = 1
+
+
 def outcome(config):
     _, objects = train(config)
     last = read_checkpoint(f"{config.output_dir}/checkpoints/last.ckpt")
@@ -96,7 +120,10 @@ def test_loaders_need_no_size_of_batches(configured):
     assert objects["report"]["used"] == {"train": 64, "val": 64, "test": 48}
 
 
-@pytest.mark.parametrize("target", [f"{__name__}.{kind}" for kind in ("Stripes", "WithGenerator", "Augmented")])
+OWN = ("Stripes", "WithGenerator", "Augmented", "DrawnByOthers", "Kept")
+
+
+@pytest.mark.parametrize("target", [f"{__name__}.{kind}" for kind in OWN])
 def test_a_run_stopped_in_mid_epoch_ends_as_if_it_had_not_been(configured, target):
     whole, weights = outcome(configured(target=target, folder="whole"))
     step = Classifier.training_step

@@ -7,7 +7,7 @@ from torch import nn
 
 import gsa
 from gsa.nn import PosedPool, replace_convolutions
-from gsa.symmetry import assert_equivariant, equivariance_error
+from gsa.symmetry import assert_equivariant, equivariance_error, gradient_errors
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -97,3 +97,18 @@ def test_pools_with_strides_are_replaced_with_the_convolutions_and_skipped_by_na
     assert repr(model[1]) == "PosedPool(max, kernel=2, stride=2, padding=0)"
     pool = model[1]
     assert replace_convolutions(model, "R4")[1] is pool
+
+
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(2), nn.MaxPool2d(3, 2, 1)])
+def test_gradients_turn_on_an_even_background_too(pool):
+    """Planted: torch's pool, which gives all of it to the first of the largest pixels."""
+    x = torch.full((1, 1, 8, 8), 0.5).double()
+    x[..., 1, 2] = 1
+    for module, is_even in ((PosedPool(pool), True), (pool, False)):
+        errors = gradient_errors(nn.Sequential(module, Squared()), x, "R4")["the input"]
+        assert (max(errors.values()) < 1e-12) is is_even
+
+
+class Squared(nn.Module):
+    def forward(self, x):
+        return x.square().sum((2, 3))

@@ -52,3 +52,12 @@ def test_copies_know_it_and_look_at_themselves():
         with pytest.raises(RuntimeError, match="these weights are of R2M"):
             twin.load_state_dict(saved(layer("quadratic", "R2M")))
         made = twin
+
+
+def test_features_take_weights_of_a_whole_network_of_their_group_alone():
+    """Whose layers stand behind other names there; planted: of the same group, the head alone is left over."""
+    weights = gsa.create_model("digits_r4_sa", group="R8").state_dict()
+    with pytest.raises(RuntimeError, match="is a Features of R4M, but these weights are of R8"):
+        gsa.create_model("digits_r4_sa", group="R4M", features_only=True).load_state_dict(weights, strict=False)
+    taken = gsa.create_model("digits_r4_sa", group="R8", features_only=True).load_state_dict(weights, strict=False)
+    assert not taken.missing_keys and all("head" in name for name in taken.unexpected_keys)

@@ -4,6 +4,7 @@ import copy
 import warnings
 
 import pytest
+import timm
 import torch
 from torch import nn
 from torch.nn.utils import prune
@@ -159,6 +160,25 @@ def test_weights_of_a_convolution_may_be_kept_as_they_are():
     assert all(tensor.is_contiguous() for tensor in layer.state_dict().values())
     x = torch.rand(1, 2, 5, 5)
     assert torch.equal(layer(x), replace_convolutions(convolution, "R4")(x))
+
+
+def test_weights_of_a_convolution_may_take_the_place_of_none():
+    """Of a network that was made on no device. Planted: attention that stands for no convolution."""
+    convolution = nn.Conv2d(2, 4, 3, padding=1).double()
+    with torch.device("meta"):
+        network = replace_convolutions(nn.Sequential(nn.Conv2d(2, 4, 3, padding=1)), "R4")
+    network.load_state_dict(nn.Sequential(convolution).state_dict(), assign=True)
+    x = torch.rand(2, 2, 6, 6).double()
+    made = PosedAttention.of_convolution(convolution, "R4", "zeros")
+    torch.testing.assert_close(network(x), made(x), rtol=0, atol=1e-6)  # sharpness is of float32 there
+    with pytest.raises(RuntimeError, match="size mismatch for weight"):
+        PosedAttention("R4", 2, 4, 3, border="zeros").load_state_dict(convolution.state_dict(), strict=False)
+
+
+def test_filters_that_learn_nothing_are_refused_and_pools_of_other_norms():
+    for module in (timm.layers.BlurPool2d(4), nn.LPPool2d(2, 2)):
+        with pytest.raises(ValueError, match=f"1: .*{type(module).__name__}"):
+            replace_convolutions(nn.Sequential(nn.Conv2d(1, 4, 3), module), "R4")
 
 
 def test_weights_that_two_modules_share_are_refused_and_modules_that_are_shared_stay_so():

@@ -4,6 +4,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from unicodedata import normalize
 
 from gsa.data._picture_files import ALONE, is_alone
 from gsa.files import printable
@@ -18,12 +19,13 @@ def groups_of(below: Sequence[str], groups: str) -> list[str]:
     """The group of each picture, whatever its class.
 
     Args:
-        below: paths below the folders of their classes.
+        below: paths below the folders of their classes; accents may be one sign or two, as on macOS.
         groups: "folder", where a picture in none is a group of its own, or an expression that is looked for.
 
     Raises:
         ValueError: a path in which the expression is not found.
     """
+    below = [normalize("NFC", path) for path in below]
     if groups == "folder":
         return [path.partition(os.sep)[0] if os.sep in path else f"{ALONE}{row}" for row, path in enumerate(below)]
     found = [re.search(groups, path) for path in below]

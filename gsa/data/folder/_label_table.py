@@ -113,12 +113,16 @@ class LabelTable:
         return {part: self._in_order(found, label_of, read) for part, found in in_parts.items()}
 
     def _in_order(self, found: Mapping[str, Line], label_of: Mapping[str, int], read: KeptPictures) -> PictureFiles:
-        files = [(path, label_of[found[path].label]) for path in sorted(found)]
+        files = [(path, label_of[found[path].label]) for path in sorted(found, key=self._below)]
         if self.columns["group"] is not None:
             groups = [found[path].group or f"{ALONE}{row}" for row, (path, _) in enumerate(files)]
         else:
-            groups = groups_of([os.path.relpath(path, self.root) for path, _ in files], self.groups or "folder")
+            groups = groups_of([self._below(path) for path, _ in files], self.groups or "folder")
         return PictureFiles(files, groups, read)
+
+    def _below(self, path: str) -> str:
+        """However a table names it, by its whole path or not."""
+        return os.path.relpath(path, self.root)
 
     @cached_property
     def _lines(self) -> list[Line]:

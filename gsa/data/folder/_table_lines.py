@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+from unicodedata import normalize
 
 from gsa.data.folder._class_folders import PART_NAMES
 from gsa.files import printable
@@ -76,7 +77,8 @@ def read_lines(path: Path, columns: Mapping[str, str | None]) -> list[Line]:
         if part is None:
             wrong = printable(said["part"]) or "nothing"
             raise ValueError(f"parts in {path} must be train, val or test, but line {number} has {wrong}")
-        found.append(Line(number, said["file"], said["label"], said.get("group", ""), part))
+        label, group = (normalize("NFC", said.get(term, "")) for term in ("label", "group"))
+        found.append(Line(number, said["file"], label, group, part))
     if missing := [line for line in found if line.label.lower() in _NOTHING[:-1]]:
         warnings.warn(
             f"{len(missing)} lines of {path} have the label {missing[0].label}, which is a class now: take them out if "
