@@ -39,7 +39,7 @@ ARROWS = {
     "encodings": {"_checks", "_hooked", "_remembered", "_tables", "groups"},
     "symmetry": {"_compiled", "groups", "encodings", "nn"},  # layers: its statements only, see below
     "nn": {"_checks", "_compiled", "_hooked", "_remembered", "_tables", "groups", "encodings", "ops"},
-    "models": {"_version", "_checks", "_extras", "_nearest", "files", "groups", "encodings", "nn"},
+    "models": {"_version", "_checks", "_extras", "_nearest", "_remembered", "files", "groups", "encodings", "nn"},
     "viz": {"_extras", "groups", "symmetry"},
     "explore": {"_extras", "groups", "encodings", "models", "nn", "saved", "symmetry", "files"},
     "saved": {"_version", "_extras", "_remembered", "_nearest", "files", "models", "ops"},
