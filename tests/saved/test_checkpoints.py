@@ -14,7 +14,7 @@ import torch
 
 from gsa.files import remove_leftovers
 from gsa.runner import train
-from gsa.saved import newest_checkpoint, read_checkpoint, write_checkpoint
+from gsa.saved import _checkpoint, newest_checkpoint, read_checkpoint, write_checkpoint
 from gsa.training import SafeCheckpointIO
 from tests.forks import python
 
@@ -67,6 +67,22 @@ def test_what_is_written_is_what_is_read(tmp_path):
     read = SafeCheckpointIO().load_checkpoint(file, weights_only=False)  # not even when it is asked to
     assert torch.equal(read["state_dict"]["w"], GOOD["state_dict"]["w"]) and read["epoch"] == 3
     assert [f.name for f in file.parent.iterdir()] == ["a.ckpt"]
+
+
+def test_it_is_read_back_once_for_every_kind_of_content(tmp_path, monkeypatch):
+    """Planted: values of another kind, and code, each time."""
+    read, plainly = [], _checkpoint._plain
+    monkeypatch.setattr(_checkpoint, "_READ_AGAIN", set())
+    monkeypatch.setattr(_checkpoint, "_plain", lambda *given: read.append(True) or plainly(*given))
+    for epoch in range(3):
+        write_checkpoint({**GOOD, "epoch": epoch, "state_dict": {"w": torch.rand(7)}}, tmp_path / "a.ckpt")
+    assert len(read) == 1
+    write_checkpoint({**GOOD, "state_dict": {"w": torch.rand(7).half()}}, tmp_path / "a.ckpt")
+    assert len(read) == 2
+    for count in (3, 4):
+        with pytest.raises(ValueError, match="could not be read again"):
+            write_checkpoint({**GOOD, "rng": Canary(tmp_path / "canary")}, tmp_path / "a.ckpt")
+        assert len(read) == count and not (tmp_path / "canary").exists()
 
 
 def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_was_needed(tmp_path, monkeypatch):
