@@ -34,9 +34,9 @@ def compare_group(module: nn.Module) -> None:
 
 
 def groups_within(network: nn.Module) -> dict[str, str]:
-    """The groups of all modules that remember theirs, by their names: what averages and copies of weights forget."""
+    """The groups of all modules inside that remember theirs, by name: what averages and copies of weights forget."""
     metadata: dict[str, dict[str, Any]] = getattr(network.state_dict(), "_metadata", {})
-    return {name: said["group"] for name, said in metadata.items() if "group" in said}
+    return {name: said["group"] for name, said in metadata.items() if name and "group" in said}
 
 
 def with_groups(weights: Mapping[str, Any], groups: Mapping[str, str]) -> dict[str, Any]:
